@@ -1,0 +1,73 @@
+use super::MessagePriority;
+use serde::Serialize;
+
+/// What a message is for. The class decides its priority and, at a full queue, what happens to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MessageClass {
+    /// Keeps the system itself alive: probes, cancellation, health, the operator's view.
+    Control,
+    /// Starts work: submissions, commands, state sync.
+    Dispatch,
+    /// The work itself and its progress.
+    Data,
+    /// What is nice to know.
+    Telemetry,
+}
+
+/// Every kind of message that some handler or frame carries.
+///
+/// An enum and not a string, so that a new kind cannot be added without a row in [`MessageKind::class`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageKind {
+    /// Is the process alive, is it ready.
+    HealthProbe,
+    /// A scrape of the metrics. Control, not Telemetry: an operator needs it most when all else is refused.
+    MetricsScrape,
+    /// A read of the typed snapshots.
+    StatsRead,
+    /// A client's request on its way to an upstream, before its own priority is known.
+    ProxiedRequest,
+}
+
+// === impl MessageClass ===
+
+impl MessageClass {
+    /// The priority of a message of this class that says nothing else about itself.
+    #[must_use]
+    pub const fn priority(self) -> MessagePriority {
+        match self {
+            Self::Control => MessagePriority::Critical,
+            Self::Dispatch => MessagePriority::High,
+            Self::Data => MessagePriority::Normal,
+            Self::Telemetry => MessagePriority::Low,
+        }
+    }
+}
+
+// === impl MessageKind ===
+
+impl MessageKind {
+    /// The one table of classification.
+    #[must_use]
+    pub const fn class(self) -> MessageClass {
+        match self {
+            Self::HealthProbe | Self::MetricsScrape | Self::StatsRead => MessageClass::Control,
+            Self::ProxiedRequest => MessageClass::Data,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_class_has_the_priority_of_the_design() {
+        assert_eq!(MessageClass::Control.priority(), MessagePriority::Critical);
+        assert_eq!(MessageClass::Dispatch.priority(), MessagePriority::High);
+        assert_eq!(MessageClass::Data.priority(), MessagePriority::Normal);
+        assert_eq!(MessageClass::Telemetry.priority(), MessagePriority::Low);
+    }
+}

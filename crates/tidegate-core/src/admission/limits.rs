@@ -1,0 +1,266 @@
+use super::{Lanes, MessagePriority, Reason};
+use serde::{Deserialize, Serialize};
+
+/// How many messages of each priority may execute at once.
+///
+/// `0` for a priority means that only the global limit binds it. Critical has no limit of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PriorityLimits {
+    /// Places for High, 0 … 65,535.
+    pub high: u16,
+    /// Places for Normal, 0 … 65,535.
+    pub normal: u16,
+    /// Places for Low, 0 … 65,535.
+    pub low: u16,
+    /// Places for all of them together, 0 … 65,535. At 0 only Critical is admitted.
+    pub global_limit: u16,
+    /// How many Critical messages count toward the global limit at most. Without this bound enough Critical
+    /// work in flight would keep everything else out.
+    pub critical_reserve: u16,
+}
+
+/// A part that a node plays, each with limits that suit it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// In front of clients and across datacentres.
+    Gate,
+    /// Between gates and workers; takes the most, because every worker reports to it.
+    Manager,
+    /// Executes; keeps its capacity for that.
+    Worker,
+}
+
+/// What a priority may use beyond its own limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sharing {
+    /// Each priority has its own limit and never more.
+    #[default]
+    Strict,
+    /// At its own limit Normal may use idle places of High while neither High nor Critical is under pressure,
+    /// and High is refused only when the global limit is reached. Low never borrows.
+    Borrow,
+}
+
+/// The limits and the policy, ready to be asked. Pure: the same lanes give the same answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// Effective limit by priority: `0` is resolved to the global limit.
+    own: [u32; 4],
+    global: u32,
+    reserve: u32,
+    /// From here on High counts as under pressure, and nobody borrows from it.
+    high_pressure: u32,
+    sharing: Sharing,
+}
+
+// === impl PriorityLimits ===
+
+impl PriorityLimits {
+    /// Limits with a Critical reserve of a tenth of the global limit.
+    #[must_use]
+    pub const fn new(global_limit: u16, high: u16, normal: u16, low: u16) -> Self {
+        Self { high, normal, low, global_limit, critical_reserve: global_limit / 10 }
+    }
+
+    /// The limit of a priority as it binds: `0` is the global limit, and none exceeds it.
+    ///
+    /// For Critical, which has no limit, this is its reserve.
+    #[must_use]
+    pub const fn of(&self, priority: MessagePriority) -> u16 {
+        let own = match priority {
+            MessagePriority::Critical => return self.critical_reserve,
+            MessagePriority::High => self.high,
+            MessagePriority::Normal => self.normal,
+            MessagePriority::Low => self.low,
+        };
+        if own == 0 || own > self.global_limit { self.global_limit } else { own }
+    }
+}
+
+impl Default for PriorityLimits {
+    fn default() -> Self {
+        Self::new(1000, 500, 300, 200)
+    }
+}
+
+// === impl Role ===
+
+impl Role {
+    /// The recommended limits of this role.
+    #[must_use]
+    pub const fn limits(self) -> PriorityLimits {
+        match self {
+            Self::Gate => PriorityLimits::new(2000, 1000, 600, 400),
+            Self::Manager => PriorityLimits::new(5000, 2500, 1500, 1000),
+            Self::Worker => PriorityLimits::new(500, 250, 150, 100),
+        }
+    }
+}
+
+// === impl Rules ===
+
+impl Rules {
+    pub(super) fn new(limits: PriorityLimits, sharing: Sharing) -> Self {
+        let high = u32::from(limits.of(MessagePriority::High));
+        Self {
+            own: MessagePriority::ALL.map(|priority| u32::from(limits.of(priority))),
+            global: u32::from(limits.global_limit),
+            reserve: u32::from(limits.critical_reserve),
+            // Rounded up, so that one place of High is never "under pressure" while it is empty.
+            high_pressure: (high * super::alert::HIGH_ALERT_PERCENT).div_ceil(100),
+            sharing,
+        }
+    }
+
+    /// Whether one more of `priority` may run beside what the lanes hold.
+    ///
+    /// The order of the checks is part of the contract: Critical bypasses, then the global limit, then the
+    /// priority's own.
+    #[inline]
+    pub(super) fn admit(&self, lanes: Lanes, priority: MessagePriority) -> Result<(), Reason> {
+        if priority == MessagePriority::Critical {
+            return Ok(());
+        }
+        if self.counted(lanes) >= self.global {
+            return Err(Reason::GlobalLimit);
+        }
+        let within_own = lanes.of(priority) < self.own[priority.index()];
+        if within_own || (self.sharing == Sharing::Borrow && self.may_borrow(lanes, priority)) {
+            Ok(())
+        } else {
+            Err(Reason::PriorityLimit)
+        }
+    }
+
+    /// What counts toward the global limit: everything, but of Critical no more than its reserve.
+    #[inline]
+    pub(super) fn counted(&self, lanes: Lanes) -> u32 {
+        let critical = lanes.of(MessagePriority::Critical).min(self.reserve);
+        critical
+            + lanes.of(MessagePriority::High)
+            + lanes.of(MessagePriority::Normal)
+            + lanes.of(MessagePriority::Low)
+    }
+
+    #[inline]
+    fn may_borrow(&self, lanes: Lanes, priority: MessagePriority) -> bool {
+        match priority {
+            MessagePriority::Critical | MessagePriority::High => true,
+            MessagePriority::Normal => {
+                let normal_own = self.own[MessagePriority::Normal.index()];
+                let borrowed = lanes.of(MessagePriority::Normal).saturating_sub(normal_own);
+                lanes.of(MessagePriority::High) + borrowed < self.high_pressure
+                    && lanes.of(MessagePriority::Critical) < self.reserve.max(1)
+            }
+            MessagePriority::Low => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use MessagePriority::{Critical, High, Low, Normal};
+
+    fn lanes(critical: u16, high: u16, normal: u16, low: u16) -> Lanes {
+        Lanes::from_counts([critical, high, normal, low])
+    }
+
+    #[test]
+    fn presets_are_the_recommended_table() {
+        let table = [
+            (Role::Gate, 2000, 1000, 600, 400),
+            (Role::Manager, 5000, 2500, 1500, 1000),
+            (Role::Worker, 500, 250, 150, 100),
+        ];
+        for (role, global, high, normal, low) in table {
+            let limits = role.limits();
+            assert_eq!(
+                (limits.global_limit, limits.high, limits.normal, limits.low),
+                (global, high, normal, low)
+            );
+            assert_eq!(limits.critical_reserve, global / 10);
+        }
+    }
+
+    #[test]
+    fn zero_leaves_a_priority_to_the_global_limit() {
+        let rules = Rules::new(
+            PriorityLimits { low: 0, ..PriorityLimits::new(10, 5, 3, 0) },
+            Sharing::Strict,
+        );
+        assert_eq!(rules.admit(lanes(0, 0, 0, 9), Low), Ok(()));
+        assert_eq!(rules.admit(lanes(0, 0, 0, 10), Low), Err(Reason::GlobalLimit));
+    }
+
+    #[test]
+    fn critical_counts_toward_the_global_limit_up_to_its_reserve_only() {
+        let rules = Rules::new(PriorityLimits::new(100, 50, 30, 20), Sharing::Strict);
+        assert_eq!(rules.counted(lanes(7, 1, 1, 1)), 10);
+        assert_eq!(rules.counted(lanes(u16::MAX, 1, 1, 1)), 13);
+        assert_eq!(
+            rules.admit(lanes(u16::MAX, 0, 0, 0), High),
+            Ok(()),
+            "Critical alone never blocks the rest"
+        );
+    }
+
+    #[test]
+    fn the_global_limit_is_checked_before_the_priority_s_own() {
+        let rules = Rules::new(PriorityLimits::new(10, 5, 3, 2), Sharing::Strict);
+        assert_eq!(rules.admit(lanes(0, 5, 3, 2), Low), Err(Reason::GlobalLimit));
+        assert_eq!(rules.admit(lanes(0, 0, 0, 2), Low), Err(Reason::PriorityLimit));
+    }
+
+    #[test]
+    fn strict_gives_nobody_more_than_its_own() {
+        let rules = Rules::new(PriorityLimits::new(1000, 500, 300, 200), Sharing::Strict);
+        assert_eq!(rules.admit(lanes(0, 500, 0, 0), High), Err(Reason::PriorityLimit));
+        assert_eq!(rules.admit(lanes(0, 0, 300, 0), Normal), Err(Reason::PriorityLimit));
+        assert_eq!(rules.admit(lanes(0, 0, 0, 200), Low), Err(Reason::PriorityLimit));
+    }
+
+    #[test]
+    fn borrow_lets_normal_use_idle_places_of_high_until_high_is_under_pressure() {
+        let rules = Rules::new(PriorityLimits::new(1000, 500, 300, 200), Sharing::Borrow);
+        assert_eq!(rules.admit(lanes(0, 0, 300, 0), Normal), Ok(()));
+        assert_eq!(
+            rules.admit(lanes(0, 0, 749, 0), Normal),
+            Ok(()),
+            "449 borrowed, below 90 % of 500"
+        );
+        assert_eq!(rules.admit(lanes(0, 0, 750, 0), Normal), Err(Reason::PriorityLimit));
+        assert_eq!(
+            rules.admit(lanes(0, 450, 300, 0), Normal),
+            Err(Reason::PriorityLimit),
+            "High is under pressure"
+        );
+        assert_eq!(
+            rules.admit(lanes(100, 0, 300, 0), Normal),
+            Err(Reason::PriorityLimit),
+            "Critical is under pressure"
+        );
+        assert_eq!(rules.admit(lanes(99, 0, 300, 0), Normal), Ok(()));
+    }
+
+    #[test]
+    fn borrow_refuses_high_only_at_the_global_limit_and_never_lends_to_low() {
+        let rules = Rules::new(PriorityLimits::new(1000, 500, 300, 200), Sharing::Borrow);
+        assert_eq!(rules.admit(lanes(0, 999, 0, 0), High), Ok(()));
+        assert_eq!(rules.admit(lanes(0, 1000, 0, 0), High), Err(Reason::GlobalLimit));
+        assert_eq!(rules.admit(lanes(0, 0, 0, 200), Low), Err(Reason::PriorityLimit));
+    }
+
+    #[test]
+    fn critical_is_admitted_whatever_the_lanes_hold() {
+        for sharing in [Sharing::Strict, Sharing::Borrow] {
+            let rules = Rules::new(PriorityLimits::new(0, 0, 0, 0), sharing);
+            assert_eq!(
+                rules.admit(lanes(u16::MAX, u16::MAX, u16::MAX, u16::MAX), Critical),
+                Ok(())
+            );
+        }
+    }
+}

@@ -1,0 +1,288 @@
+use super::{MessagePriority, PriorityLoadStats, Reason, Refusal};
+use std::time::Duration;
+
+/// How long estimates remember. Long enough to smooth a burst of completions, short enough to follow a
+/// change of load within the few seconds that a client waits.
+const MEMORY_S: f64 = 2.0;
+
+/// The stretch of refused work that one answer spreads out: a client that is told to wait competes with about
+/// everyone who was refused in the same second.
+const CONTENDERS_S: f64 = 1.0;
+
+/// The shortest and the longest wait that is ever advised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryBounds {
+    /// No answer says less.
+    pub min: Duration,
+    /// No answer says more, however little comes free.
+    pub max: Duration,
+}
+
+/// Computes when a refused client should come back, from how fast places come free.
+///
+/// Fed with snapshots at intervals of the caller's choosing. With `r` places coming free a second and `s`
+/// messages refused a second for the same limit, the last second's refused work takes `s / r` seconds to do:
+/// that is the advice, and at least the time until one place comes free. When nothing comes free the advice
+/// grows with the silence, up to the bound, and falls again with the first completion.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate_core::admission::*;
+///
+/// let tracker = InFlightTracker::new(PriorityLimits::new(10, 5, 3, 1), Sharing::Strict);
+/// let mut advisor = RetryAdvisor::new(RetryBounds::default());
+/// for tick in 0..100 {
+///     // One Low ends every 100 ms.
+///     tracker.try_acquire(MessagePriority::Low).expect("the place is free").success();
+///     advisor.observe(Duration::from_millis(tick * 100), &tracker.stats());
+/// }
+/// let refusal = Refusal { priority: MessagePriority::Low, reason: Reason::PriorityLimit };
+/// let wait = advisor.advise(refusal);
+/// assert!(wait >= Duration::from_millis(95) && wait <= Duration::from_millis(105), "{wait:?}");
+/// ```
+#[derive(Clone, Debug)]
+pub struct RetryAdvisor {
+    bounds: RetryBounds,
+    now_s: f64,
+    started: bool,
+    freed: [Freed; 4],
+    refused: [[Rate; 2]; 4],
+}
+
+/// How fast places of one priority come free, as the time between two of them. Intervals and not rates,
+/// because an interval is right for one completion in ten seconds as for ten thousand in one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Freed {
+    total: u64,
+    last_at_s: f64,
+    interval_s: Option<f64>,
+}
+
+/// Events a second, exponentially smoothed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rate {
+    total: u64,
+    per_s: f64,
+}
+
+// === impl RetryBounds ===
+
+impl Default for RetryBounds {
+    fn default() -> Self {
+        Self { min: Duration::from_millis(50), max: Duration::from_secs(30) }
+    }
+}
+
+// === impl RetryAdvisor ===
+
+impl RetryAdvisor {
+    /// An advisor that has seen nothing yet.
+    #[must_use]
+    pub fn new(bounds: RetryBounds) -> Self {
+        Self {
+            bounds,
+            now_s: 0.0,
+            started: false,
+            freed: [Freed::default(); 4],
+            refused: [[Rate::default(); 2]; 4],
+        }
+    }
+
+    /// Takes in a snapshot made at `now`, the time since any fixed start. Time that does not advance is
+    /// ignored.
+    pub fn observe(&mut self, now: Duration, stats: &PriorityLoadStats) {
+        let now_s = now.as_secs_f64();
+        let elapsed_s = now_s - self.now_s;
+        if self.started && elapsed_s <= 0.0 {
+            return;
+        }
+        self.now_s = now_s;
+        let first = !std::mem::replace(&mut self.started, true);
+        for priority in MessagePriority::ALL {
+            let lane = priority.index();
+            let finished = stats.finished[lane].total();
+            if first {
+                self.freed[lane] = Freed { total: finished, last_at_s: now_s, interval_s: None };
+            } else {
+                self.freed[lane].observe(now_s, finished);
+            }
+            for reason in Reason::ALL {
+                let shed = stats.shed_by_reason[lane].of(reason);
+                self.refused[lane][reason.index()].observe(elapsed_s, shed, first);
+            }
+        }
+    }
+
+    /// When a message that was refused so should come back.
+    #[must_use]
+    pub fn advise(&self, refusal: Refusal) -> Duration {
+        let lanes: &[MessagePriority] = match refusal.reason {
+            Reason::PriorityLimit => &[refusal.priority],
+            // Any of these coming free lets any of them in.
+            Reason::GlobalLimit => {
+                &[MessagePriority::High, MessagePriority::Normal, MessagePriority::Low]
+            }
+        };
+        let freed_per_s: f64 =
+            lanes.iter().map(|lane| self.freed[lane.index()].per_s(self.now_s)).sum();
+        let refused_per_s: f64 =
+            lanes.iter().map(|lane| self.refused[lane.index()][refusal.reason.index()].per_s).sum();
+        let wait_s = if freed_per_s > 0.0 {
+            (refused_per_s * CONTENDERS_S).max(1.0) / freed_per_s
+        } else {
+            self.silence_s(lanes)
+        };
+        let longest_s = self.bounds.max.as_secs_f64();
+        Duration::from_secs_f64(wait_s.min(longest_s)).max(self.bounds.min)
+    }
+
+    /// Nothing has ever come free: as long again as it has been so, and at first a second.
+    fn silence_s(&self, lanes: &[MessagePriority]) -> f64 {
+        let since = lanes.iter().map(|lane| self.now_s - self.freed[lane.index()].last_at_s);
+        since.fold(1.0, f64::max)
+    }
+}
+
+// === impl Freed ===
+
+impl Freed {
+    fn observe(&mut self, now_s: f64, total: u64) {
+        let count = total.saturating_sub(self.total);
+        if count == 0 {
+            return;
+        }
+        let gap_s = now_s - self.last_at_s;
+        let sample_s = gap_s / count as f64;
+        let interval_s = match self.interval_s {
+            Some(old) => old + weight(gap_s) * (sample_s - old),
+            None => sample_s,
+        };
+        *self = Self { total, last_at_s: now_s, interval_s: Some(interval_s) };
+    }
+
+    /// Silence counts: nothing for longer than the usual interval means that the interval has grown.
+    fn per_s(&self, now_s: f64) -> f64 {
+        let silence_s = now_s - self.last_at_s;
+        self.interval_s.map_or(0.0, |interval_s| 1.0 / interval_s.max(silence_s).max(1e-9))
+    }
+}
+
+// === impl Rate ===
+
+impl Rate {
+    fn observe(&mut self, elapsed_s: f64, total: u64, first: bool) {
+        let count = total.saturating_sub(self.total);
+        self.total = total;
+        if !first {
+            self.per_s += weight(elapsed_s) * (count as f64 / elapsed_s - self.per_s);
+        }
+    }
+}
+
+/// The weight of a sample that covers this stretch of time.
+fn weight(stretch_s: f64) -> f64 {
+    1.0 - (-stretch_s / MEMORY_S).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{InFlightTracker, PriorityLimits, Sharing};
+    use super::*;
+
+    const LOW_AT_LIMIT: Refusal =
+        Refusal { priority: MessagePriority::Low, reason: Reason::PriorityLimit };
+
+    /// An advisor, the totals it is shown, and a clock.
+    struct Bench {
+        advisor: RetryAdvisor,
+        stats: PriorityLoadStats,
+        now_ms: u64,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let tracker = InFlightTracker::new(PriorityLimits::default(), Sharing::Strict);
+            let mut advisor = RetryAdvisor::new(RetryBounds::default());
+            advisor.observe(Duration::ZERO, &tracker.stats());
+            Self { advisor, stats: tracker.stats(), now_ms: 0 }
+        }
+
+        /// Some seconds in which so many Low end, and so many are refused at their limit, each second.
+        fn run(&mut self, seconds: u64, freed_per_s: u64, refused_per_s: u64) -> f64 {
+            let low = MessagePriority::Low.index();
+            for _ in 0..seconds * 10 {
+                self.now_ms += 100;
+                self.stats.finished[low].success += freed_per_s / 10;
+                self.stats.shed_by_reason[low].priority_limit += refused_per_s / 10;
+                self.advisor.observe(Duration::from_millis(self.now_ms), &self.stats);
+            }
+            self.advisor.advise(LOW_AT_LIMIT).as_secs_f64()
+        }
+    }
+
+    fn assert_near(actual: f64, expected: f64) {
+        assert!((actual - expected).abs() <= expected * 0.05, "{actual} is not near {expected}");
+    }
+
+    #[test]
+    fn the_advice_is_the_time_that_the_last_second_s_refused_work_takes() {
+        assert_near(Bench::new().run(20, 100, 900), 9.0);
+        assert_near(Bench::new().run(20, 1000, 500), 0.5);
+    }
+
+    #[test]
+    fn a_single_refusal_waits_for_one_place() {
+        assert_near(Bench::new().run(20, 10, 0), 0.1);
+    }
+
+    #[test]
+    fn silence_raises_the_advice_to_the_bound_and_the_first_completions_bring_it_down() {
+        let mut bench = Bench::new();
+        let busy = bench.run(10, 100, 100);
+        let stalled = bench.run(20, 0, 100);
+        assert!(stalled > 10.0 * busy, "{stalled} after {busy}");
+        assert!(bench.run(60, 0, 100) <= 30.0, "never beyond the bound");
+        assert_near(bench.run(20, 100, 100), busy);
+    }
+
+    #[test]
+    fn slow_completions_are_measured_by_their_interval() {
+        let mut bench = Bench::new();
+        let low = MessagePriority::Low.index();
+        for _ in 0..6 {
+            bench.run(10, 0, 0);
+            bench.stats.finished[low].success += 1;
+        }
+        assert_near(bench.run(1, 0, 0), 10.0);
+    }
+
+    #[test]
+    fn before_anything_has_ended_the_advice_is_a_second_and_grows_with_the_silence() {
+        let mut bench = Bench::new();
+        assert_near(bench.run(0, 0, 0), 1.0);
+        assert_near(bench.run(5, 0, 1000), 5.0);
+    }
+
+    #[test]
+    fn at_the_global_limit_every_priority_that_comes_free_counts() {
+        let mut bench = Bench::new();
+        for tick in 1..=200 {
+            for priority in [MessagePriority::High, MessagePriority::Normal] {
+                bench.stats.finished[priority.index()].success += 5;
+            }
+            bench.stats.shed_by_reason[MessagePriority::Low.index()].global_limit += 20;
+            bench.advisor.observe(Duration::from_millis(tick * 100), &bench.stats);
+        }
+        let refusal = Refusal { priority: MessagePriority::Low, reason: Reason::GlobalLimit };
+        assert_near(bench.advisor.advise(refusal).as_secs_f64(), 2.0);
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_changes_nothing() {
+        let mut bench = Bench::new();
+        let before = bench.run(10, 100, 300);
+        bench.stats.finished[MessagePriority::Low.index()].success += 1_000_000;
+        bench.advisor.observe(Duration::from_millis(bench.now_ms), &bench.stats);
+        assert_near(bench.advisor.advise(LOW_AT_LIMIT).as_secs_f64(), before);
+    }
+}

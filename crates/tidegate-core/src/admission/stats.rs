@@ -1,0 +1,228 @@
+use super::{Lanes, MessagePriority, Outcome, PriorityLimits, Reason};
+use crate::sync::{AtomicU64, Ordering};
+use serde::Serialize;
+
+/// A snapshot of priority-aware admission: what is in flight, what was admitted, what was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)] // The names say it; they are the ones that dashboards of this design use.
+pub struct PriorityLoadStats {
+    pub critical_in_flight: u64,
+    pub high_in_flight: u64,
+    pub normal_in_flight: u64,
+    pub low_in_flight: u64,
+    pub total_in_flight: u64,
+
+    pub critical_acquired: u64,
+    pub high_acquired: u64,
+    pub normal_acquired: u64,
+    pub low_acquired: u64,
+
+    /// Stays 0. Anything else is a defect of ours, and an alert.
+    pub critical_shed: u64,
+    pub high_shed: u64,
+    pub normal_shed: u64,
+    pub low_shed: u64,
+
+    pub global_limit: u64,
+    pub high_limit: u64,
+    pub normal_limit: u64,
+    pub low_limit: u64,
+    pub critical_reserve: u64,
+
+    /// Refusals by priority and by the limit that refused.
+    pub shed_by_reason: [ReasonTotals; 4],
+    /// Ended permits by priority and outcome.
+    pub finished: [OutcomeTotals; 4],
+}
+
+/// Refusals by the limit that refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
+pub struct ReasonTotals {
+    pub global_limit: u64,
+    pub priority_limit: u64,
+}
+
+/// Ended permits by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
+pub struct OutcomeTotals {
+    pub success: u64,
+    pub ignored: u64,
+    pub dropped: u64,
+}
+
+/// The counters behind the snapshot.
+///
+/// What was acquired is not counted on the way in: it is what has finished plus what is in flight, which
+/// saves one contended write per message. A permit frees its place first and counts its end after, and a
+/// snapshot reads the ends first and the lanes after, so the sum can lag behind the truth but never run ahead
+/// of it; `reported` keeps it from ever going back, as a counter must not.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(super) struct Totals {
+    finished: [[AtomicU64; 3]; 4],
+    shed: [[AtomicU64; 2]; 4],
+    reported: [AtomicU64; 4],
+}
+
+// === impl PriorityLoadStats ===
+
+impl PriorityLoadStats {
+    /// In flight of a priority.
+    #[must_use]
+    pub fn in_flight(&self, priority: MessagePriority) -> u64 {
+        match priority {
+            MessagePriority::Critical => self.critical_in_flight,
+            MessagePriority::High => self.high_in_flight,
+            MessagePriority::Normal => self.normal_in_flight,
+            MessagePriority::Low => self.low_in_flight,
+        }
+    }
+
+    /// Admitted of a priority since the start.
+    #[must_use]
+    pub fn acquired(&self, priority: MessagePriority) -> u64 {
+        match priority {
+            MessagePriority::Critical => self.critical_acquired,
+            MessagePriority::High => self.high_acquired,
+            MessagePriority::Normal => self.normal_acquired,
+            MessagePriority::Low => self.low_acquired,
+        }
+    }
+
+    /// Refused of a priority since the start.
+    #[must_use]
+    pub fn shed(&self, priority: MessagePriority) -> u64 {
+        match priority {
+            MessagePriority::Critical => self.critical_shed,
+            MessagePriority::High => self.high_shed,
+            MessagePriority::Normal => self.normal_shed,
+            MessagePriority::Low => self.low_shed,
+        }
+    }
+}
+
+// === impl ReasonTotals ===
+
+impl ReasonTotals {
+    /// Refusals for this reason.
+    #[must_use]
+    pub fn of(&self, reason: Reason) -> u64 {
+        match reason {
+            Reason::GlobalLimit => self.global_limit,
+            Reason::PriorityLimit => self.priority_limit,
+        }
+    }
+
+    /// Refusals for any reason.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.global_limit + self.priority_limit
+    }
+}
+
+// === impl OutcomeTotals ===
+
+impl OutcomeTotals {
+    /// Permits that ended so.
+    #[must_use]
+    pub fn of(&self, outcome: Outcome) -> u64 {
+        match outcome {
+            Outcome::Success => self.success,
+            Outcome::Ignored => self.ignored,
+            Outcome::Dropped => self.dropped,
+        }
+    }
+
+    /// Permits that ended in any way.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.success + self.ignored + self.dropped
+    }
+}
+
+// === impl Totals ===
+
+impl Totals {
+    pub(super) fn new() -> Self {
+        Self {
+            finished: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
+            shed: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
+            reported: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    #[inline]
+    pub(super) fn count_refusal(&self, priority: MessagePriority, reason: Reason) {
+        self.shed[priority.index()][reason.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn count_finish(&self, priority: MessagePriority, outcome: Outcome) {
+        self.finished[priority.index()][outcome.index()].fetch_add(1, Ordering::Release);
+    }
+
+    pub(super) fn finished(&self) -> [OutcomeTotals; 4] {
+        std::array::from_fn(|lane| {
+            let of =
+                |outcome: Outcome| self.finished[lane][outcome.index()].load(Ordering::Acquire);
+            OutcomeTotals {
+                success: of(Outcome::Success),
+                ignored: of(Outcome::Ignored),
+                dropped: of(Outcome::Dropped),
+            }
+        })
+    }
+
+    pub(super) fn snapshot(
+        &self,
+        finished: [OutcomeTotals; 4],
+        lanes: Lanes,
+        critical_spill: u64,
+        limits: &PriorityLimits,
+    ) -> PriorityLoadStats {
+        let in_flight = MessagePriority::ALL.map(|priority| match priority {
+            MessagePriority::Critical => u64::from(lanes.of(priority)) + critical_spill,
+            _ => u64::from(lanes.of(priority)),
+        });
+        let acquired: [u64; 4] = std::array::from_fn(|lane| {
+            let seen = finished[lane].total() + in_flight[lane];
+            self.reported[lane].fetch_max(seen, Ordering::AcqRel).max(seen)
+        });
+        let shed_by_reason = self.shed_by_reason();
+        let shed = shed_by_reason.map(|totals| totals.total());
+        PriorityLoadStats {
+            critical_in_flight: in_flight[0],
+            high_in_flight: in_flight[1],
+            normal_in_flight: in_flight[2],
+            low_in_flight: in_flight[3],
+            total_in_flight: in_flight.iter().sum(),
+            critical_acquired: acquired[0],
+            high_acquired: acquired[1],
+            normal_acquired: acquired[2],
+            low_acquired: acquired[3],
+            critical_shed: shed[0],
+            high_shed: shed[1],
+            normal_shed: shed[2],
+            low_shed: shed[3],
+            global_limit: u64::from(limits.global_limit),
+            high_limit: u64::from(limits.of(MessagePriority::High)),
+            normal_limit: u64::from(limits.of(MessagePriority::Normal)),
+            low_limit: u64::from(limits.of(MessagePriority::Low)),
+            critical_reserve: u64::from(limits.critical_reserve),
+            shed_by_reason,
+            finished,
+        }
+    }
+
+    fn shed_by_reason(&self) -> [ReasonTotals; 4] {
+        std::array::from_fn(|lane| {
+            let of = |reason: Reason| self.shed[lane][reason.index()].load(Ordering::Relaxed);
+            ReasonTotals {
+                global_limit: of(Reason::GlobalLimit),
+                priority_limit: of(Reason::PriorityLimit),
+            }
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! The decisions of Tidegate.
+//!
+//! Nothing here reads a clock, opens a socket, rolls a die or waits: time and chance are arguments, effects
+//! are the caller's. That is what lets the server, the tests and the simulator run the same code.
+//!
+//! - [`admission`]: who may execute now, by priority, within exact limits.
+
+pub mod admission;
+mod sync;
