@@ -1,3 +1,24 @@
-//! The gateway: it listens, admits by priority, and proxies to upstreams.
+//! The roles of Tidegate over the network. So far: the gateway, which listens, admits by priority, and proxies
+//! to upstreams.
+//!
+//! - [`config`]: what it is told.
+//! - [`gateway`]: the running thing, its threads and connections.
+//! - [`proxy`]: one request, from its head to the end of its answer.
+//! - [`upstream`]: the servers behind it.
+//! - [`admission`]: the advice and the alerts that go with the tracker.
+//! - [`control`]: health, metrics, snapshots.
+//! - [`rescue`]: the one place where a failure becomes an HTTP status.
 
+pub mod admission;
+pub mod chance;
 pub mod config;
+pub mod control;
+pub mod demo;
+pub mod gateway;
+pub mod proxy;
+pub mod rescue;
+pub mod telemetry;
+mod tls;
+pub mod upstream;
+
+pub use tls::TlsSetupError;

@@ -1,7 +1,34 @@
 //! Tidegate as a library: the decisions of `tidegate-core`, and what runs them inside other programs.
+//!
+//! Keep a service useful when more is asked of it than it can do: admit by priority within exact limits, and
+//! refuse the rest at once, before it has cost anything.
+//!
+//! - [`admission`]: the decisions themselves, synchronous and without a lock, for any kind of server.
+//! - [`layer`]: the same as a tower layer, for HTTP services (axum, tonic, hyper).
+//!
+//! ```
+//! use tidegate::{InFlightTracker, LoadState, MessagePriority, Role, Sharing};
+//!
+//! // One tracker for a process, with the recommended limits of what it is.
+//! let tracker = InFlightTracker::new(Role::Worker.limits(), Sharing::Strict);
+//!
+//! // Decide before the message is read any further.
+//! match tracker.try_admit(MessagePriority::Normal) {
+//!     Ok(permit) => {
+//!         // ... do the work; a permit that is dropped, also by a panic, frees its place too ...
+//!         permit.success();
+//!     }
+//!     Err(refusal) => eprintln!("come back later: {refusal}"),
+//! }
+//!
+//! assert_eq!(tracker.load_state(), LoadState::Healthy);
+//! assert_eq!(tracker.stats().normal_acquired, 1);
+//! ```
 
 pub use tidegate_core::admission;
 pub use tidegate_core::admission::{
-    InFlightTracker, LoadState, MessageClass, MessagePriority, Outcome, OwnedPermit, Permit,
-    PriorityLimits, PriorityLoadStats, Reason, Refusal, Role, Sharing,
+    InFlightTracker, LoadState, MessageClass, MessageKind, MessagePriority, Outcome, OwnedPermit,
+    Permit, PriorityLimits, PriorityLoadStats, Reason, Refusal, Role, Sharing,
 };
+
+pub mod layer;

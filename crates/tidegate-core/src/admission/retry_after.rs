@@ -23,7 +23,8 @@ pub struct RetryBounds {
 /// Fed with snapshots at intervals of the caller's choosing. With `r` places coming free a second and `s`
 /// messages refused a second for the same limit, the last second's refused work takes `s / r` seconds to do:
 /// that is the advice, and at least the time until one place comes free. When nothing comes free the advice
-/// grows with the silence, up to the bound, and falls again with the first completion.
+/// grows with the silence, up to the bound, and falls again with the first completion. Idleness is not silence:
+/// what has nothing in flight has nothing to end.
 ///
 /// ```
 /// use std::time::Duration;
@@ -56,6 +57,8 @@ struct Freed {
     total: u64,
     last_at_s: f64,
     interval_s: Option<f64>,
+    /// Nothing was in flight and nothing ended when last looked at.
+    idle: bool,
 }
 
 /// Events a second, exponentially smoothed.
@@ -70,6 +73,26 @@ struct Rate {
 impl Default for RetryBounds {
     fn default() -> Self {
         Self { min: Duration::from_millis(50), max: Duration::from_secs(30) }
+    }
+}
+
+impl RetryBounds {
+    /// Moves an advised wait by up to half of itself, earlier or later, with `chance` in 0 … 1, and keeps it
+    /// within the bounds.
+    ///
+    /// Give each client a wait of its own. Told the same, clients that were refused over a while come back all
+    /// at once as soon as the advice falls, and fare worse than those who never waited.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate_core::admission::RetryBounds;
+    /// let spread = |chance| RetryBounds::default().spread(Duration::from_secs(4), chance).as_secs();
+    /// assert_eq!([spread(0.0), spread(0.5), spread(1.0)], [2, 4, 6]);
+    /// ```
+    #[must_use]
+    pub fn spread(self, wait: Duration, chance: f64) -> Duration {
+        let chance = if chance.is_nan() { 0.0 } else { chance.clamp(0.0, 1.0) };
+        wait.mul_f64(0.5 + chance).min(self.max).max(self.min)
     }
 }
 
@@ -102,9 +125,9 @@ impl RetryAdvisor {
             let lane = priority.index();
             let finished = stats.finished[lane].total();
             if first {
-                self.freed[lane] = Freed { total: finished, last_at_s: now_s, interval_s: None };
+                self.freed[lane] = Freed { total: finished, last_at_s: now_s, ..Freed::default() };
             } else {
-                self.freed[lane].observe(now_s, finished);
+                self.freed[lane].observe(now_s, finished, stats.in_flight(priority));
             }
             for reason in Reason::ALL {
                 let shed = stats.shed_by_reason[lane].of(reason);
@@ -123,8 +146,7 @@ impl RetryAdvisor {
                 &[MessagePriority::High, MessagePriority::Normal, MessagePriority::Low]
             }
         };
-        let freed_per_s: f64 =
-            lanes.iter().map(|lane| self.freed[lane.index()].per_s(self.now_s)).sum();
+        let freed_per_s = self.freed_per_s(lanes);
         let refused_per_s: f64 =
             lanes.iter().map(|lane| self.refused[lane.index()][refusal.reason.index()].per_s).sum();
         let wait_s = if freed_per_s > 0.0 {
@@ -134,6 +156,14 @@ impl RetryAdvisor {
         };
         let longest_s = self.bounds.max.as_secs_f64();
         Duration::from_secs_f64(wait_s.min(longest_s)).max(self.bounds.min)
+    }
+
+    /// An idle lane frees nothing for the others. Where all of them are idle, what was last known of them is
+    /// the best guess of how it will be when they are not.
+    fn freed_per_s(&self, lanes: &[MessagePriority]) -> f64 {
+        let freed = || lanes.iter().map(|lane| &self.freed[lane.index()]);
+        let all_idle = freed().all(|freed| freed.idle);
+        freed().filter(|freed| all_idle || !freed.idle).map(|freed| freed.per_s(self.now_s)).sum()
     }
 
     /// Nothing has ever come free: as long again as it has been so, and at first a second.
@@ -146,8 +176,12 @@ impl RetryAdvisor {
 // === impl Freed ===
 
 impl Freed {
-    fn observe(&mut self, now_s: f64, total: u64) {
+    fn observe(&mut self, now_s: f64, total: u64, in_flight: u64) {
         let count = total.saturating_sub(self.total);
+        self.idle = count == 0 && in_flight == 0;
+        if self.idle {
+            self.last_at_s = now_s;
+        }
         if count == 0 {
             return;
         }
@@ -157,7 +191,7 @@ impl Freed {
             Some(old) => old + weight(gap_s) * (sample_s - old),
             None => sample_s,
         };
-        *self = Self { total, last_at_s: now_s, interval_s: Some(interval_s) };
+        *self = Self { total, last_at_s: now_s, interval_s: Some(interval_s), idle: false };
     }
 
     /// Silence counts: nothing for longer than the usual interval means that the interval has grown.
@@ -204,7 +238,9 @@ mod tests {
             let tracker = InFlightTracker::new(PriorityLimits::default(), Sharing::Strict);
             let mut advisor = RetryAdvisor::new(RetryBounds::default());
             advisor.observe(Duration::ZERO, &tracker.stats());
-            Self { advisor, stats: tracker.stats(), now_ms: 0 }
+            // At its limit, which is what there is advice for.
+            let stats = PriorityLoadStats { low_in_flight: 200, ..tracker.stats() };
+            Self { advisor, stats, now_ms: 0 }
         }
 
         /// Some seconds in which so many Low end, and so many are refused at their limit, each second.
@@ -275,6 +311,48 @@ mod tests {
         }
         let refusal = Refusal { priority: MessagePriority::Low, reason: Reason::GlobalLimit };
         assert_near(bench.advisor.advise(refusal).as_secs_f64(), 2.0);
+    }
+
+    #[test]
+    fn idleness_is_not_silence() {
+        let mut bench = Bench::new();
+        let busy = bench.run(20, 100, 0);
+        bench.stats.low_in_flight = 0;
+        assert_near(bench.run(3600, 0, 0), busy);
+        bench.stats.low_in_flight = 200;
+        assert_near(bench.run(2, 0, 0), 2.0);
+    }
+
+    #[test]
+    fn before_anything_was_in_flight_the_advice_is_a_second() {
+        let mut bench = Bench::new();
+        bench.stats.low_in_flight = 0;
+        assert_near(bench.run(3600, 0, 0), 1.0);
+    }
+
+    #[test]
+    fn an_idle_priority_frees_nothing_for_the_others() {
+        let mut bench = Bench::new();
+        bench.stats.high_in_flight = 1;
+        for _ in 0..20 {
+            bench.stats.finished[MessagePriority::High.index()].success += 1000;
+            bench.run(1, 10, 0);
+        }
+        bench.stats.high_in_flight = 0;
+        bench.run(1, 10, 0);
+        let refusal = Refusal { priority: MessagePriority::Low, reason: Reason::GlobalLimit };
+        assert_near(bench.advisor.advise(refusal).as_secs_f64(), 0.1);
+    }
+
+    #[test]
+    fn a_spread_wait_stays_within_the_bounds_whatever_the_chance() {
+        let bounds = RetryBounds::default();
+        for wait in [Duration::ZERO, bounds.min, Duration::from_secs(4), bounds.max] {
+            for chance in [f64::NEG_INFINITY, 0.0, 0.3, 1.0, 7.0, f64::NAN] {
+                let spread = bounds.spread(wait, chance);
+                assert!(bounds.min <= spread && spread <= bounds.max, "{wait:?} {chance}");
+            }
+        }
     }
 
     #[test]

@@ -1,1 +1,36 @@
-//! Configuration.
+//! Configuration: a TOML file, the environment and flags, of which the later wins.
+//!
+//! One table, [`SETTINGS`] and [`LISTS`], says which keys there are, with type, unit, range, default and
+//! documentation. Everything else follows from it, and every mistake is reported, not only the first.
+
+mod assemble;
+mod checks;
+mod choice;
+mod clients;
+mod env;
+mod file;
+mod items;
+mod loader;
+mod logging;
+mod mistakes;
+mod model;
+mod origin;
+mod render;
+mod routes;
+mod schema;
+mod settings;
+mod upstreams;
+mod value;
+
+pub use clients::{Anonymous, ClaimsConfig, Client};
+pub use loader::{Loaded, Loader};
+pub use mistakes::{Mistake, Mistakes};
+pub use model::{
+    AdmissionConfig, Config, ForwardedPolicy, HostPolicy, ListenConfig, LogConfig, LogFormat,
+    ProxyConfig, TlsFiles,
+};
+pub use origin::{Origin, Preset};
+pub use render::{Setting, init_file, show_json, show_text};
+pub use routes::{HeaderMatch, RouteRule};
+pub use schema::{Field, LISTS, List, SETTINGS};
+pub use upstreams::{Scheme, UpstreamTarget};

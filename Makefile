@@ -1,0 +1,44 @@
+# `make` says what there is. Every check of `make test` also runs alone.
+
+CARGO ?= cargo
+UPSTREAM ?= http://127.0.0.1:8000
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint fmt unit loom doc bench
+
+help: ## List the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+
+setup: ## Install what the checks need, or say what to install
+	@scripts/setup
+
+run: ## Start a gateway in front of UPSTREAM (default http://127.0.0.1:8000)
+	$(CARGO) run --release --locked --bin tidegate -- up --upstream $(UPSTREAM)
+
+test: ## Everything that must pass before a change is merged; one command, also on a fresh machine
+	@scripts/test
+
+lint: ## Formatting and clippy
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+fmt: ## Format the code
+	$(CARGO) fmt --all
+
+unit: ## Unit, integration and documentation tests
+	$(CARGO) test --workspace --locked
+
+# Loom needs its own cfg for every crate; its own directory keeps that from rebuilding all the others.
+loom: ## Every interleaving of the in-flight tracker
+	RUSTFLAGS="--cfg loom" $(CARGO) test -p tidegate-core --release --locked \
+		--test loom_in_flight --target-dir target/loom
+
+doc: ## The API documentation
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+bench: ## Measure admission, the gateway beside its peers, and memory under overload (about 7 minutes)
+	@scripts/bench-deps
+	$(CARGO) build --release --locked
+	$(CARGO) bench --locked -p tidegate --bench admission
+	bench/gateway.py
+	bench/memory.py

@@ -1,0 +1,240 @@
+"""What both benchmarks need: processes on chosen cores, their CPU and memory, wrk, the machine's noise."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+LUA = REPOSITORY / "bench" / "wrk"
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+# The proxy has a core of its own; what surrounds it shares the other.
+PROXY_CORE = 0
+LOAD_CORE = 1
+
+
+class BenchError(Exception):
+    """The run can't give a figure worth reading; the message says why and what to do."""
+
+
+# === processes ===
+
+
+class Process:
+    """A child in its own process group, so that stopping it takes its workers along and nobody else's."""
+
+    def __init__(self, argv, log_path, core=None):
+        self.name = Path(argv[0]).name
+        self.log_path = log_path
+        with open(log_path, "wb") as log:
+            self.child = subprocess.Popen(
+                [str(arg) for arg in argv],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=pin_to(core),
+            )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    @property
+    def pid(self):
+        return self.child.pid
+
+    def check_alive(self):
+        if self.child.poll() is not None:
+            tail = Path(self.log_path).read_text(errors="replace")[-2000:]
+            raise BenchError(f"{self.name} exited with {self.child.returncode}:\n{tail}")
+
+    def cpu_seconds(self):
+        """User and system time of the process and everything under it, since they started."""
+        self.check_alive()
+        return sum(cpu_ticks(pid) for pid in process_tree(self.pid)) / TICKS_A_SECOND
+
+    def rss_kib(self):
+        self.check_alive()
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+
+    def stop(self):
+        for sig, grace_s in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, sig)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.child.wait(grace_s)
+                return
+
+
+def pin_to(core):
+    if core is None:
+        return None
+    return lambda: os.sched_setaffinity(0, {core})
+
+
+def stat_fields(pid):
+    """Fields of /proc/PID/stat from the third on; the second, the name, may hold spaces and brackets."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def cpu_ticks(pid):
+    try:
+        fields = stat_fields(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return int(fields[11]) + int(fields[12])
+
+
+def process_tree(root):
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                parents[int(entry.name)] = int(stat_fields(entry.name)[1])
+    tree = {root}
+    while more := {pid for pid, parent in parents.items() if parent in tree} - tree:
+        tree |= more
+    return tree
+
+
+def exit_on_sigterm():
+    """A terminated run unwinds like an interrupted one, so that nothing it started outlives it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
+# === network ===
+
+
+def free_ports(count):
+    """Distinct ports: all are bound before any is given back."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [sock.getsockname()[1] for sock in sockets]
+
+
+def status_of(port, timeout_s=5):
+    """The status of one GET, or None when nothing answered."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
+def listens(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def wait_until(condition, process, what, timeout_s=15):
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        process.check_alive()
+        if time.monotonic() > deadline:
+            raise BenchError(f"{what} did not happen within {timeout_s} s")
+        time.sleep(0.05)
+
+
+# === load ===
+
+
+def wrk_argv(port, script, seconds, connections):
+    return [
+        *("wrk", "--threads", "1", "--connections", connections, "--duration", f"{seconds}s"),
+        *("--timeout", "10s", "--script", LUA / script, f"http://127.0.0.1:{port}/"),
+    ]
+
+
+def wrk_result(output):
+    for line in output.splitlines():
+        if line.startswith("RESULT "):
+            return json.loads(line.removeprefix("RESULT "))
+    raise BenchError(f"wrk gave no result:\n{output}")
+
+
+def run_wrk(port, script, seconds, connections=64, core=LOAD_CORE):
+    argv = [str(arg) for arg in wrk_argv(port, script, seconds, connections)]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, timeout=seconds + 30, preexec_fn=pin_to(core)
+    )
+    return wrk_result(done.stdout + done.stderr)
+
+
+# === the machine ===
+
+
+@dataclass
+class MachineTimes:
+    """Ticks of all cores since boot, from /proc/stat."""
+
+    total: int
+    busy: int
+    steal: int
+
+    @classmethod
+    def now(cls):
+        with open("/proc/stat") as stat:
+            user, nice, system, idle, iowait, irq, softirq, steal = map(int, stat.readline().split()[1:9])
+        busy = user + nice + system + irq + softirq
+        return cls(total=busy + idle + iowait + steal, busy=busy, steal=steal)
+
+    def since(self, start):
+        return MachineTimes(self.total - start.total, self.busy - start.busy, self.steal - start.steal)
+
+    @property
+    def steal_percent(self):
+        return 100 * self.steal / max(self.total, 1)
+
+    def others_percent(self, own_cpu_seconds):
+        """CPU that went to processes which are no part of the benchmark."""
+        own = own_cpu_seconds * TICKS_A_SECOND
+        return 100 * max(self.busy - own, 0) / max(self.total, 1)
+
+
+def machine_line():
+    with open("/proc/cpuinfo") as cpuinfo:
+        model = next(
+            (line.split(":")[1].strip() for line in cpuinfo if line.startswith("model name")), "unknown CPU"
+        )
+    kernel = os.uname()
+    return f"{model}, {os.cpu_count()} cores, {kernel.sysname} {kernel.release} {kernel.machine}"
+
+
+def require(*commands):
+    missing = [command for command in commands if shutil.which(command) is None]
+    if missing:
+        raise BenchError(f"not installed: {', '.join(missing)}. Run scripts/bench-deps, it says how.")
+
+
+def version_of(argv):
+    """The version number in what a program says of itself; the rest of it names paths and authors."""
+    done = subprocess.run([str(arg) for arg in argv], capture_output=True, text=True)
+    found = re.search(r"\d+\.\d+\.\d+\S*?(?=[/\s]|$)", done.stdout + done.stderr)
+    return found.group() if found else "unknown version"
+
+
+def tidegate_binary():
+    target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
+    return target / "release" / "tidegate"

@@ -1,0 +1,84 @@
+use crate::failure::Failure;
+use crate::flags::{ConfigCommand, SettingFlags};
+use crate::sources::Sourced;
+use crate::{logging, sources};
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+use tidegate_server::config::{Config, init_file, show_json, show_text};
+
+/// `tidegate config …`.
+pub fn run(command: &ConfigCommand) -> Result<(), Failure> {
+    match command {
+        ConfigCommand::Init { path, force } => init(path, *force),
+        ConfigCommand::Check { path, settings } => check(path.as_deref(), settings),
+        ConfigCommand::Show { file, settings, json } => {
+            let origins = sources::load(file.path.as_deref(), settings)?.loaded.origins;
+            print(&if *json { format!("{:#}\n", show_json(&origins)) } else { show_text(&origins) })
+        }
+    }
+}
+
+fn init(path: &Path, force: bool) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return print(&init_file());
+    }
+    let mut options = OpenOptions::new();
+    options.write(true);
+    // One step, so that a file that appears meanwhile is not lost either.
+    if force {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
+    };
+    let shown = path.display();
+    let written = options.open(path).and_then(|mut file| file.write_all(init_file().as_bytes()));
+    written.map_err(|error| {
+        Failure::Runtime(match error.kind() {
+            ErrorKind::AlreadyExists => {
+                format!("{shown} is there already; --force overwrites it, and - prints to standard output")
+            }
+            _ => format!("can't write {shown}: {error}"),
+        })
+    })?;
+    print(&format!("wrote {shown}; after a change: tidegate config check {shown}\n"))
+}
+
+fn check(path: Option<&Path>, settings: &SettingFlags) -> Result<(), Failure> {
+    let Sourced { loaded, file } = sources::load(path, settings)?;
+    logging::filter(&loaded.config.log)?;
+    let source = file.map_or("no file".to_owned(), |path| path.display().to_string());
+    print(&format!("ok: {source}: {}\n", summary(&loaded.config)))
+}
+
+fn summary(config: &Config) -> String {
+    let limits = config.admission.limits;
+    format!(
+        "{:?} on {} with {}, {} and {}; at most {} in flight (high {}, normal {}, low {})",
+        config.role,
+        config.listen.address,
+        count(config.upstreams.len(), "upstream"),
+        count(config.claims.clients.len(), "client"),
+        count(config.routes.len(), "route"),
+        limits.global_limit,
+        limits.high,
+        limits.normal,
+        limits.low,
+    )
+    .to_lowercase()
+}
+
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// To standard output. A reader that has seen enough, such as `head`, is not a failure.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::Runtime(format!("can't write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,214 @@
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  tidegate up --upstream http://127.0.0.1:9001
+  tidegate up --upstream h2c://10.0.0.5:50051 --upstream h2c://10.0.0.6:50051 --global-limit 64
+  tidegate config init                     writes ./tidegate.toml, every setting explained
+  tidegate config check                    says everything that is wrong at once
+  tidegate config show --high-limit 50     says what would hold, and where each value comes from
+  TIDEGATE_ADMISSION_HIGH_LIMIT=50 tidegate up
+
+Settings come from the file, then the environment, then flags; later wins. The file is --config, else
+TIDEGATE_CONFIG, else ./tidegate.toml if there is one.
+
+Exit codes: 0 ok, 1 failed while running, 2 wrong flags or configuration.";
+
+/// Keeps workers useful when more is asked of them than they can do.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, after_help = EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start the gateway
+    #[command(after_help = EXAMPLES)]
+    Up(UpFlags),
+    /// Write, check or show the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+#[derive(Debug, Args)]
+pub struct UpFlags {
+    #[command(flatten)]
+    pub file: FileFlag,
+    #[command(flatten)]
+    pub settings: SettingFlags,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Write a configuration file in which every setting is explained
+    Init {
+        /// Where to; - is standard output
+        #[arg(value_name = "PATH", default_value = "tidegate.toml")]
+        path: PathBuf,
+        /// Overwrite a file that is there
+        #[arg(long)]
+        force: bool,
+    },
+    /// Say everything that is wrong with the configuration, or that it is ok
+    Check {
+        /// The file; without it TIDEGATE_CONFIG, or ./tidegate.toml if there is one
+        #[arg(value_name = "FILE")]
+        path: Option<PathBuf>,
+        #[command(flatten)]
+        settings: SettingFlags,
+    },
+    /// Show every effective value and where it comes from
+    Show {
+        #[command(flatten)]
+        file: FileFlag,
+        #[command(flatten)]
+        settings: SettingFlags,
+        /// As a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct FileFlag {
+    /// The configuration file; without it TIDEGATE_CONFIG, or ./tidegate.toml if there is one
+    #[arg(long = "config", value_name = "FILE")]
+    pub path: Option<PathBuf>,
+}
+
+/// Settings as they were typed. All of them are text here: they are checked together with the file and the
+/// environment, so that all mistakes are told at once.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Settings")]
+pub struct SettingFlags {
+    /// Where requests are passed on to: http, h2c or https; may be repeated
+    #[arg(long = "upstream", value_name = "URL")]
+    upstreams: Vec<String>,
+    /// Where requests arrive [default: 127.0.0.1:8000]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Where health, metrics and administration answer [default: 127.0.0.1:8001]
+    #[arg(long, value_name = "ADDR")]
+    admin_listen: Option<String>,
+    /// The part this node plays, whose preset gives the limits: gate, manager or worker
+    #[arg(long)]
+    role: Option<String>,
+    /// Requests in flight at once, of all priorities
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    global_limit: Option<String>,
+    /// Of these, how many may be High
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    high_limit: Option<String>,
+    /// Of these, how many may be Normal
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    normal_limit: Option<String>,
+    /// Of these, how many may be Low
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    low_limit: Option<String>,
+    /// How much of the global limit Critical can use up
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    critical_reserve: Option<String>,
+    /// Whether a priority may use idle places of another: strict or borrow
+    #[arg(long, value_name = "POLICY")]
+    sharing: Option<String>,
+    /// Threads that serve; 0 is one a core
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    threads: Option<String>,
+    /// What is logged: a level, or directives such as info,hyper=warn
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// The shape of log lines: text or json
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+    /// Any setting by its key, such as proxy.connect_timeout_ms=500; wins over the flags above
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    set: Vec<(String, String)>,
+}
+
+/// A setting as it was typed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Typed<'a> {
+    /// The flag, for messages.
+    pub flag: String,
+    /// The key it sets.
+    pub key: &'a str,
+    pub value: &'a str,
+}
+
+// === impl SettingFlags ===
+
+impl SettingFlags {
+    /// What was typed, in the order in which it counts.
+    pub fn typed(&self) -> impl Iterator<Item = Typed<'_>> {
+        let upstreams = self.upstreams.iter().map(|url| Typed::new("--upstream", "upstream", url));
+        let set =
+            self.set.iter().map(|(key, value)| Typed { flag: format!("--set {key}"), key, value });
+        upstreams.chain(self.named()).chain(set)
+    }
+
+    fn named(&self) -> impl Iterator<Item = Typed<'_>> {
+        [
+            ("--listen", "listen.address", &self.listen),
+            ("--admin-listen", "listen.admin_address", &self.admin_listen),
+            ("--role", "role", &self.role),
+            ("--global-limit", "admission.global_limit", &self.global_limit),
+            ("--high-limit", "admission.high_limit", &self.high_limit),
+            ("--normal-limit", "admission.normal_limit", &self.normal_limit),
+            ("--low-limit", "admission.low_limit", &self.low_limit),
+            ("--critical-reserve", "admission.critical_reserve", &self.critical_reserve),
+            ("--sharing", "admission.sharing", &self.sharing),
+            ("--threads", "listen.threads", &self.threads),
+            ("--log-level", "log.level", &self.log_level),
+            ("--log-format", "log.format", &self.log_format),
+        ]
+        .into_iter()
+        .filter_map(|(flag, key, value)| value.as_ref().map(|value| Typed::new(flag, key, value)))
+    }
+}
+
+// === impl Typed ===
+
+impl<'a> Typed<'a> {
+    fn new(flag: &str, key: &'a str, value: &'a str) -> Self {
+        Self { flag: flag.to_owned(), key, value }
+    }
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or(
+        "write KEY=VALUE, such as admission.high_limit=50; `tidegate config show` has the keys",
+    )?;
+    Ok((key.trim().to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use tidegate_server::config::SETTINGS;
+
+    #[test]
+    fn the_flags_are_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_sets_a_setting_that_there_is() {
+        let line = "tidegate up --upstream u --listen a --admin-listen b --role c --global-limit 1 \
+                    --high-limit -2 --normal-limit 3 --low-limit 4 --critical-reserve 5 --sharing d \
+                    --threads 6 --log-level e --log-format f --set log.level=x=y";
+        let Command::Up(flags) = Cli::parse_from(line.split_whitespace()).command else {
+            panic!("not up");
+        };
+        let typed: Vec<_> = flags.settings.typed().collect();
+        assert_eq!(typed.len(), 14);
+        for typed in &typed[1..] {
+            assert!(SETTINGS.iter().any(|field| field.key == typed.key), "{typed:?}");
+        }
+        assert_eq!((typed[0].key, typed[0].value), ("upstream", "u"));
+        assert_eq!((typed[13].key, typed[13].value), ("log.level", "x=y"), "--set comes last");
+    }
+}

@@ -1,0 +1,68 @@
+use crate::failure::Failure;
+use crate::flags::SettingFlags;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use tidegate_server::config::{Loaded, Loader};
+
+/// What is read when nobody names a file, if it is there.
+const DEFAULT_FILE: &str = "tidegate.toml";
+
+/// Names the file when no flag does.
+const FILE_VARIABLE: &str = "TIDEGATE_CONFIG";
+
+/// A configuration, and the file that it comes from.
+pub struct Sourced {
+    pub loaded: Loaded,
+    pub file: Option<PathBuf>,
+}
+
+/// Loads the configuration from file, environment and flags.
+pub fn load(file: Option<&Path>, settings: &SettingFlags) -> Result<Sourced, Failure> {
+    let mut loader = Loader::new().env(environment());
+    let file = chosen_file(file)?;
+    if let Some((path, contents)) = &file {
+        loader = loader.file(path.display().to_string(), contents);
+    }
+    for typed in settings.typed() {
+        loader = loader.flag_typed(typed.flag, typed.key, typed.value);
+    }
+    Ok(Sourced { loaded: loader.load()?, file: file.map(|(path, _)| path) })
+}
+
+/// Lossy: a variable that is not UTF-8 is either not ours or a mistake, and is then reported as one.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
+    std::env::vars_os().map(move |(name, value)| (text(name), text(value)))
+}
+
+/// The file and what is in it. One that somebody named must be there.
+fn chosen_file(flag: Option<&Path>) -> Result<Option<(PathBuf, String)>, Failure> {
+    let variable = || std::env::var_os(FILE_VARIABLE).map(PathBuf::from);
+    if let Some(path) = flag {
+        return read(path, "").map(|contents| Some((path.to_owned(), contents)));
+    }
+    if let Some(path) = variable() {
+        let named_by = format!(", which {FILE_VARIABLE} names");
+        return read(&path, &named_by).map(|contents| Some((path, contents)));
+    }
+    let path = PathBuf::from(DEFAULT_FILE);
+    if !path.exists() {
+        return Ok(None);
+    }
+    read(&path, "").map(|contents| Some((path, contents)))
+}
+
+fn read(path: &Path, named_by: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let shown = path.display();
+        Failure::Usage(match error.kind() {
+            ErrorKind::NotFound => format!(
+                "there is no configuration file {shown}{named_by}; make one with: tidegate config init {shown}"
+            ),
+            ErrorKind::InvalidData => {
+                format!("the configuration file {shown}{named_by} is not UTF-8 text")
+            }
+            _ => format!("can't read the configuration file {shown}{named_by}: {error}"),
+        })
+    })
+}

@@ -1,0 +1,113 @@
+use super::items::Items;
+use super::mistakes::{Ledger, Mistake};
+use super::settings::Settings;
+use std::net::SocketAddr;
+
+/// What no field can know alone. Fields that are wrong by themselves are left out: comparing what their
+/// default has would only add noise.
+pub(super) fn run(settings: &Settings, items: &Items, ledger: &mut Ledger) {
+    priority_limits(settings, ledger);
+    critical_reserve(settings, ledger);
+    retry_bounds(settings, ledger);
+    exposure(settings, items, ledger);
+    admin_exposure(settings, ledger);
+    address_overlap(settings, ledger);
+    tls_pair(settings, ledger);
+}
+
+/// A preset above a lowered global limit is fine, it is clamped; somebody's own number is a contradiction.
+fn priority_limits(settings: &Settings, ledger: &mut Ledger) {
+    let global_key = "admission.global_limit";
+    let global: u64 = settings.get(global_key);
+    for key in ["admission.high_limit", "admission.normal_limit", "admission.low_limit"] {
+        let limit: u64 = settings.get(key);
+        let comparable = settings.are_sound(&[key, global_key]) && settings.is_explicit(key);
+        if comparable && limit > global {
+            let allowed = format!(
+                "0 … {global} messages, no more than {global_key} ({})",
+                settings.origin(global_key)
+            );
+            ledger.add(Mistake::new(key, settings.origin(key), limit.to_string(), allowed));
+        }
+    }
+}
+
+fn critical_reserve(settings: &Settings, ledger: &mut Ledger) {
+    let (key, global_key) = ("admission.critical_reserve", "admission.global_limit");
+    let (reserve, global): (u64, u64) = (settings.get(key), settings.get(global_key));
+    if settings.are_sound(&[key, global_key]) && reserve >= global {
+        let allowed = format!(
+            "0 … {} messages, less than {global_key} ({})",
+            global.saturating_sub(1),
+            settings.origin(global_key)
+        );
+        ledger.add(Mistake::new(key, settings.origin(key), reserve.to_string(), allowed));
+    }
+}
+
+fn retry_bounds(settings: &Settings, ledger: &mut Ledger) {
+    let (min_key, max_key) = ("admission.retry_after_min_ms", "admission.retry_after_max_ms");
+    let (min, max): (u64, u64) = (settings.get(min_key), settings.get(max_key));
+    if settings.are_sound(&[min_key, max_key]) && min > max {
+        let allowed =
+            format!("1 … {max} ms, no more than {max_key} ({})", settings.origin(max_key));
+        ledger.add(Mistake::new(min_key, settings.origin(min_key), min.to_string(), allowed));
+    }
+}
+
+/// Whoever reaches the port can spend what is behind it.
+fn exposure(settings: &Settings, items: &Items, ledger: &mut Ledger) {
+    let key = "listen.address";
+    let address: SocketAddr = settings.get(key);
+    let has_clients = items.of("client").next().is_some();
+    if settings.are_sound(&[key]) && !is_loopback(address) && !has_clients {
+        let allowed = "a loopback address while no client has a token: add a [[client]] with a \
+                       token, or listen on 127.0.0.1";
+        ledger.add(Mistake::new(key, settings.origin(key), address.to_string(), allowed));
+    }
+}
+
+fn admin_exposure(settings: &Settings, ledger: &mut Ledger) {
+    let key = "listen.admin_address";
+    let address: SocketAddr = settings.get(key);
+    if !is_loopback(address) {
+        let allowed = "a loopback address: reach it from elsewhere through a tunnel";
+        ledger.add(Mistake::new(key, settings.origin(key), address.to_string(), allowed));
+    }
+}
+
+fn address_overlap(settings: &Settings, ledger: &mut Ledger) {
+    let (key, admin_key) = ("listen.address", "listen.admin_address");
+    let (address, admin): (SocketAddr, SocketAddr) = (settings.get(key), settings.get(admin_key));
+    if settings.are_sound(&[key, admin_key]) && overlap(address, admin) {
+        let (blamed, other) =
+            if settings.is_explicit(admin_key) { (admin_key, key) } else { (key, admin_key) };
+        let given: SocketAddr = settings.get(blamed);
+        let allowed = format!("another port than {other} ({})", settings.origin(other));
+        ledger.add(Mistake::new(blamed, settings.origin(blamed), given.to_string(), allowed));
+    }
+}
+
+/// Port 0 is whatever is free. An unspecified address takes the port on every address.
+fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    let (a_ip, b_ip) = (a.ip().to_canonical(), b.ip().to_canonical());
+    let same_ip = a_ip == b_ip || a_ip.is_unspecified() || b_ip.is_unspecified();
+    a.port() == b.port() && a.port() != 0 && same_ip
+}
+
+fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+fn tls_pair(settings: &Settings, ledger: &mut Ledger) {
+    let keys = ["listen.tls_cert", "listen.tls_key"];
+    if !settings.are_sound(&keys) {
+        return;
+    }
+    let [cert, key] = keys.map(|key| settings.optional::<String>(key).is_some());
+    if cert != key {
+        let (there, missing) = if cert { (keys[0], keys[1]) } else { (keys[1], keys[0]) };
+        let allowed = format!("the path of a file beside {there}, or neither of them");
+        ledger.add(Mistake::new(missing, settings.origin(there), "nothing", allowed));
+    }
+}

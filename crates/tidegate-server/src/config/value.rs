@@ -1,0 +1,253 @@
+use super::Origin;
+use super::choice::Choice;
+use super::mistakes::{Mistake, nearest, quoted};
+use super::schema::{Field, Kind};
+use super::upstreams::UpstreamTarget;
+use std::net::SocketAddr;
+use tidegate::admission::MessagePriority;
+use toml::de::DeValue;
+
+/// What stands in a layer, before it is checked.
+#[derive(Clone, Debug)]
+pub(super) enum Raw {
+    /// Text of the environment or of a flag, where everything is text.
+    Untyped(String),
+    /// A TOML string.
+    String(String),
+    /// A TOML number that is whole, as it was written; `None` when it does not fit.
+    Integer(Option<i128>, String),
+    /// A TOML float, as it was written.
+    Float(String),
+    /// Anything else, by the name of its type.
+    Other(&'static str),
+}
+
+/// A checked value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Integer(u64),
+    Ratio(f64),
+    Address(SocketAddr),
+    Text(String),
+    Secret(String),
+}
+
+/// Why a value is refused.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unfit {
+    pub(super) given: String,
+    /// When the schema's own words don't say it.
+    pub(super) allowed: Option<&'static str>,
+    pub(super) suggestion: Option<String>,
+}
+
+// === impl Raw ===
+
+impl Raw {
+    pub(super) fn from_toml(value: &DeValue<'_>) -> Self {
+        match value {
+            DeValue::String(text) => Self::String(text.to_string()),
+            DeValue::Integer(number) => Self::Integer(
+                i128::from_str_radix(number.as_str(), number.radix()).ok(),
+                number.to_string(),
+            ),
+            DeValue::Float(number) => Self::Float(number.as_str().to_owned()),
+            DeValue::Boolean(_) => Self::Other("a boolean"),
+            DeValue::Datetime(_) => Self::Other("a date"),
+            DeValue::Array(_) => Self::Other("an array"),
+            DeValue::Table(_) => Self::Other("a table"),
+        }
+    }
+
+    /// What it is, without saying it.
+    pub(super) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Untyped(_) | Self::String(_) => "a string",
+            Self::Integer(..) | Self::Float(_) => "a number",
+            Self::Other(kind) => kind,
+        }
+    }
+
+    fn given(&self) -> String {
+        match self {
+            Self::Untyped(text) | Self::String(text) if text.is_empty() => "nothing".to_owned(),
+            Self::Untyped(text) => quoted(text),
+            Self::String(text) => format!("the string {}", quoted(text)),
+            Self::Integer(_, text) | Self::Float(text) => text.clone(),
+            Self::Other(kind) => (*kind).to_owned(),
+        }
+    }
+
+    /// The same, when it may not be repeated.
+    fn masked(&self) -> String {
+        match self {
+            Self::Untyped(text) | Self::String(text) => {
+                format!("{} characters", text.chars().count())
+            }
+            _ => self.type_name().to_owned(),
+        }
+    }
+
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Untyped(text) => Some(text.trim()),
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn integer(&self) -> Option<i128> {
+        match self {
+            Self::Untyped(text) => text.trim().parse().ok(),
+            Self::Integer(number, _) => *number,
+            _ => None,
+        }
+    }
+
+    fn ratio(&self) -> Option<f64> {
+        match self {
+            Self::Untyped(text) | Self::Float(text) | Self::Integer(_, text) => {
+                text.trim().parse().ok()
+            }
+            _ => None,
+        }
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// The value, or why it is none.
+    pub(super) fn parse(self, raw: &Raw) -> Result<Value, Unfit> {
+        if let Self::Url = self {
+            return parse_url(raw);
+        }
+        self.accept(raw).ok_or_else(|| Unfit {
+            given: if matches!(self, Self::Secret { .. }) { raw.masked() } else { raw.given() },
+            allowed: None,
+            suggestion: raw.text().and_then(|text| self.suggestion(text)),
+        })
+    }
+
+    fn accept(self, raw: &Raw) -> Option<Value> {
+        let text = || raw.text().filter(|text| !text.is_empty());
+        match self {
+            Self::Integer { min, max } => {
+                let number = u64::try_from(raw.integer()?).ok()?;
+                (min..=max).contains(&number).then_some(Value::Integer(number))
+            }
+            Self::Ratio { min, max } => {
+                let number = raw.ratio()?;
+                (min..=max).contains(&number).then_some(Value::Ratio(number))
+            }
+            Self::Address => text()?.parse().ok().map(Value::Address),
+            Self::Word(words) => Self::one_of(words, text()?),
+            Self::Priority => Self::one_of(MessagePriority::NAMES, text()?),
+            // A NUL can't be in the name of a file.
+            Self::Path => {
+                text().filter(|text| !text.contains('\0')).map(|text| Value::Text(text.to_owned()))
+            }
+            Self::Text { check, .. } => {
+                text().filter(|text| check(text)).map(|text| Value::Text(text.to_owned()))
+            }
+            Self::Secret { check, .. } => {
+                text().filter(|text| check(text)).map(|text| Value::Secret(text.to_owned()))
+            }
+            Self::Url => None,
+        }
+    }
+
+    fn one_of(words: &[&'static str], text: &str) -> Option<Value> {
+        words.contains(&text).then(|| Value::Text(text.to_owned()))
+    }
+
+    fn suggestion(self, text: &str) -> Option<String> {
+        match self {
+            Self::Word(words) => nearest(text, words.iter().copied()).map(quoted),
+            Self::Priority => nearest(text, MessagePriority::NAMES.iter().copied()).map(quoted),
+            Self::Address => {
+                let port = text.strip_prefix("localhost").or_else(|| text.strip_prefix('*'))?;
+                let address: SocketAddr = format!("127.0.0.1{port}").parse().ok()?;
+                Some(quoted(&address.to_string()))
+            }
+            Self::Text { shape: super::logging::SHAPE, .. } => {
+                nearest(text, super::logging::LEVELS.iter().copied()).map(quoted)
+            }
+            _ => None,
+        }
+    }
+
+    /// What is allowed, in words.
+    pub(super) fn allowed(self, unit: Option<&str>) -> String {
+        let unit = unit.map(|unit| format!(" {unit}")).unwrap_or_default();
+        match self {
+            Self::Integer { min, max } => format!("a whole number, {min} … {max}{unit}"),
+            Self::Ratio { min, max } => format!("a number, {min:.1} … {max:.1}{unit}"),
+            Self::Address => "IP address and port, such as 127.0.0.1:8000 or [::1]:8000".to_owned(),
+            Self::Word(words) => either(words),
+            Self::Priority => format!(
+                "{}; critical is for the control plane alone",
+                either(MessagePriority::NAMES)
+            ),
+            Self::Path => "the path of a file".to_owned(),
+            Self::Url => super::upstreams::SHAPE.to_owned(),
+            Self::Text { shape, .. } | Self::Secret { shape, .. } => shape.to_owned(),
+        }
+    }
+}
+
+fn parse_url(raw: &Raw) -> Result<Value, Unfit> {
+    let text = raw.text().unwrap_or_default();
+    match UpstreamTarget::parse(text) {
+        Ok(_) => Ok(Value::Text(text.to_owned())),
+        Err(problem) => {
+            let given = if text.contains('@') { raw.masked() } else { raw.given() };
+            Err(Unfit { given, allowed: Some(problem.allowed), suggestion: problem.suggestion })
+        }
+    }
+}
+
+fn either(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => quoted(only),
+        [first @ .., last] => {
+            let first: Vec<_> = first.iter().map(|word| quoted(word)).collect();
+            format!("{} or {}", first.join(", "), quoted(last))
+        }
+    }
+}
+
+// === impl Unfit ===
+
+impl Unfit {
+    pub(super) fn into_mistake(self, key: String, field: &Field, origin: &Origin) -> Mistake {
+        let allowed = self.allowed.map_or_else(|| field.kind.allowed(field.unit), str::to_owned);
+        Mistake::new(key, origin, self.given, allowed).suggest(self.suggestion)
+    }
+}
+
+// === impl Value ===
+
+impl Value {
+    /// As it would stand in a TOML file; a secret is masked.
+    pub(super) fn to_toml(&self) -> String {
+        match self {
+            Self::Integer(number) => number.to_string(),
+            Self::Ratio(number) => toml::Value::Float(*number).to_string(),
+            Self::Address(address) => toml::Value::String(address.to_string()).to_string(),
+            Self::Text(text) => toml::Value::String(text.clone()).to_string(),
+            Self::Secret(_) => "\"***\"".to_owned(),
+        }
+    }
+
+    pub(super) fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Integer(number) => (*number).into(),
+            Self::Ratio(number) => (*number).into(),
+            Self::Address(address) => address.to_string().into(),
+            Self::Text(text) => text.as_str().into(),
+            Self::Secret(_) => "***".into(),
+        }
+    }
+}

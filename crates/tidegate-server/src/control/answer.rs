@@ -1,0 +1,105 @@
+use super::{GatewayStats, Handler, metrics};
+use crate::gateway::{Phase, Shared};
+use crate::proxy::GatewayBody;
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use serde_json::json;
+
+/// Answers a request to the control plane. Counted as Critical, and so never refused.
+///
+/// With `guarded`, snapshots are for clients with a token alone.
+#[must_use]
+pub fn answer<B>(
+    shared: &Shared,
+    handler: Handler,
+    request: &Request<B>,
+    guarded: bool,
+) -> Response<GatewayBody> {
+    let permit = shared.tracker.try_acquire(handler.kind().class().priority());
+    let response = if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        method_not_allowed()
+    } else if guarded && handler.is_telling() && !shared.gatekeeper.is_known(request.headers()) {
+        let body = json!({
+            "message": "a token is needed here: send it in the tidegate-token header, or ask on the admin port",
+            "type": "unauthorized", "code": 401, "reason": "token_missing",
+        });
+        json_response(StatusCode::UNAUTHORIZED, &body)
+    } else {
+        match handler {
+            Handler::HealthLive => live(shared),
+            Handler::HealthReady => ready(shared),
+            Handler::Metrics => text(metrics::render(shared)),
+            Handler::Stats => json_response(StatusCode::OK, &GatewayStats::of(shared)),
+        }
+    };
+    if let Some(permit) = permit {
+        permit.success();
+    }
+    response
+}
+
+/// What the admin port says to any other path.
+#[must_use]
+pub fn not_found() -> Response<GatewayBody> {
+    let paths = Handler::ALL.map(Handler::path);
+    let body = json!({
+        "message": format!("this is the admin port; it answers {}", paths.join(", ")),
+        "type": "not_found", "code": 404, "reason": "unknown_path",
+    });
+    json_response(StatusCode::NOT_FOUND, &body)
+}
+
+fn live(shared: &Shared) -> Response<GatewayBody> {
+    let stuck: Vec<usize> = shared.stuck_threads().collect();
+    if stuck.is_empty() {
+        json_response(StatusCode::OK, &json!({ "status": "live" }))
+    } else {
+        let body = json!({ "status": "stuck", "stuck_threads": stuck });
+        json_response(StatusCode::SERVICE_UNAVAILABLE, &body)
+    }
+}
+
+fn ready(shared: &Shared) -> Response<GatewayBody> {
+    let up = shared.fleet.all().iter().filter(|upstream| upstream.is_up()).count();
+    let total = shared.fleet.all().len();
+    let status = match shared.phase() {
+        Phase::Draining => "draining",
+        Phase::Serving if up == 0 => "no_upstream",
+        Phase::Serving => "ready",
+    };
+    let code = if status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let state = shared.tracker.load_state();
+    let body = json!({
+        "status": status, "upstreams_up": up, "upstreams": total, "load_state": state,
+    });
+    json_response(code, &body)
+}
+
+fn method_not_allowed() -> Response<GatewayBody> {
+    let body = json!({
+        "message": "this endpoint is read only: use GET or HEAD",
+        "type": "method_not_allowed", "code": 405, "reason": "read_only",
+    });
+    let mut response = json_response(StatusCode::METHOD_NOT_ALLOWED, &body);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+    response
+}
+
+fn json_response(status: StatusCode, body: &impl serde::Serialize) -> Response<GatewayBody> {
+    let mut bytes = serde_json::to_vec(body).unwrap_or_default();
+    bytes.push(b'\n');
+    let mut response = Response::new(GatewayBody::from(Bytes::from(bytes)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn text(body: String) -> Response<GatewayBody> {
+    let mut response = Response::new(GatewayBody::from(Bytes::from(body)));
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,70 @@
+use crate::gateway::{Phase, Shared};
+use crate::upstream::UpstreamStats;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use tidegate::admission::{Alert, Reason};
+use tidegate::{LoadState, MessagePriority, PriorityLoadStats, Refusal};
+
+/// Everything that `GET /v1/stats` tells.
+#[derive(Debug, Serialize)]
+pub struct GatewayStats {
+    /// The version of the program.
+    pub version: &'static str,
+    /// Since the start, in seconds.
+    pub uptime_s: f64,
+    /// `serving` or `draining`.
+    pub phase: &'static str,
+    /// How loaded it is.
+    pub load_state: LoadState,
+    /// The alerts that hold now.
+    pub alerts: Vec<Alert>,
+    /// Admission by priority.
+    pub admission: PriorityLoadStats,
+    /// What a client that is refused now is told to wait, by priority and by the limit that refuses.
+    pub retry_after_ms: BTreeMap<&'static str, BTreeMap<&'static str, u128>>,
+    /// Open client connections.
+    pub connections: u64,
+    /// Client connections turned away at the connection limit.
+    pub connections_refused: u64,
+    /// Whether the upstreams are the embedded demonstration.
+    pub demo: bool,
+    /// Each upstream.
+    pub upstreams: Vec<UpstreamStats>,
+}
+
+// === impl GatewayStats ===
+
+impl GatewayStats {
+    /// A snapshot of a running gateway.
+    #[must_use]
+    pub fn of(shared: &Shared) -> Self {
+        let admission = shared.tracker.stats();
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_s: shared.started.elapsed().as_secs_f64(),
+            phase: match shared.phase() {
+                Phase::Serving => "serving",
+                Phase::Draining => "draining",
+            },
+            load_state: shared.tracker.load_state(),
+            alerts: Alert::of(&admission, shared.config.admission.warn_threshold).collect(),
+            admission,
+            retry_after_ms: retry_after(shared),
+            connections: shared.metrics().connections,
+            connections_refused: shared.connections_refused.load(Ordering::Relaxed),
+            demo: shared.demo,
+            upstreams: shared.fleet.all().iter().map(|upstream| upstream.stats()).collect(),
+        }
+    }
+}
+
+fn retry_after(shared: &Shared) -> BTreeMap<&'static str, BTreeMap<&'static str, u128>> {
+    let refusable = MessagePriority::ALL.into_iter().filter(|p| *p != MessagePriority::Critical);
+    refusable
+        .map(|priority| {
+            let advice = |reason| shared.board.advice(Refusal { priority, reason }).as_millis();
+            (priority.name(), Reason::ALL.map(|reason| (reason.name(), advice(reason))).into())
+        })
+        .collect()
+}

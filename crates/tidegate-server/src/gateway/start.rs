@@ -1,0 +1,258 @@
+use super::connection::Accepted;
+use super::shared::{Phase, Shared, ThreadContext, ThreadState};
+use super::{accept, control_thread, worker};
+use crate::admission::{AlertBoard, RetryBoard};
+use crate::chance::Chance;
+use crate::config::{Config, Scheme};
+use crate::demo::Demo;
+use crate::proxy::Gatekeeper;
+use crate::tls::{TlsSetupError, server_acceptor};
+use crate::upstream::{Connector, Fleet, Pool};
+use http::HeaderValue;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Instant, SystemTime};
+use tidegate::InFlightTracker;
+use tidegate::admission::RetryAdvisor;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Connections that wait for a thread to take them. A thread that is this far behind is passed over.
+const INBOX: usize = 1024;
+
+/// How many demonstration upstreams there are.
+const DEMO_UPSTREAMS: usize = 2;
+
+/// A running gateway. Ends when it is [shut down](Gateway::shutdown) or dropped; a drop does not wait.
+pub struct Gateway {
+    shared: Arc<Shared>,
+    phase: watch::Sender<Phase>,
+    threads: Vec<JoinHandle<usize>>,
+    acceptor: JoinHandle<()>,
+    control: JoinHandle<()>,
+    stop_control: oneshot::Sender<()>,
+    address: SocketAddr,
+    admin_address: SocketAddr,
+    demo: Option<Demo>,
+}
+
+/// How a shutdown went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// Connections that were still busy when the grace time was over.
+    pub cut: usize,
+}
+
+/// The gateway could not start. Nothing is left running.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// A port is taken, or may not be used.
+    #[error(
+        "can't listen on {address}: {source}; is another process using it? Choose another with {flag}"
+    )]
+    Bind {
+        /// Where it should have listened.
+        address: SocketAddr,
+        /// The flag that changes it.
+        flag: &'static str,
+        /// Why it can't.
+        source: io::Error,
+    },
+    /// TLS files are missing or wrong.
+    #[error(transparent)]
+    Tls(#[from] TlsSetupError),
+    /// An upstream's host can't stand in a URL.
+    #[error("an upstream's host is not valid: {0}")]
+    Upstream(#[from] http::uri::InvalidUri),
+    /// The system gave no thread, no runtime or no socket.
+    #[error("the system refused a thread or a socket: {0}")]
+    System(#[from] io::Error),
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Binds the ports and starts the threads. With no upstream configured it starts demonstration ones.
+    ///
+    /// # Errors
+    ///
+    /// When a port can't be had, TLS can't be set up, or the system refuses. Nothing is left running.
+    ///
+    /// ```
+    /// use tidegate_server::{config::Config, gateway::Gateway};
+    ///
+    /// let mut config = Config::default();
+    /// config.listen.address = "127.0.0.1:0".parse()?;
+    /// config.listen.admin_address = "127.0.0.1:0".parse()?;
+    /// let gateway = Gateway::start(config)?;
+    /// assert_ne!(gateway.address().port(), 0);
+    /// assert_eq!(gateway.shutdown().cut, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn start(mut config: Config) -> Result<Self, GatewayError> {
+        let listener = bind(config.listen.address, "--listen")?;
+        let admin = bind(config.listen.admin_address, "--admin-listen")?;
+        let (address, admin_address) = (listener.local_addr()?, admin.local_addr()?);
+        let tls = config.listen.tls.as_ref().map(server_acceptor).transpose()?;
+        let demo = match config.upstreams.is_empty() {
+            true => Some(Demo::start(DEMO_UPSTREAMS)?),
+            false => None,
+        };
+        if let Some(demo) = &demo {
+            config.upstreams = demo.targets();
+        }
+        let any_https = config.upstreams.iter().any(|target| target.scheme == Scheme::Https);
+        let connector = Connector::new(&config.proxy, any_https)?;
+        let (phase, phase_seen) = watch::channel(Phase::Serving);
+        let shared = Arc::new(shared_state(config, demo.is_some(), phase_seen)?);
+
+        let mut inboxes = Vec::new();
+        let mut threads = Vec::new();
+        for index in 0..shared.threads.len() {
+            let (sender, inbox) = mpsc::channel(INBOX);
+            inboxes.push(sender);
+            let context = thread_context(&shared, connector.clone(), index);
+            let tls = tls.clone();
+            threads.push(spawn(format!("tidegate-{index}"), move || {
+                worker::serve_forever(index, context, inbox, tls)
+            })?);
+        }
+        let acceptor = start_acceptor(listener, &shared, inboxes)?;
+        let (stop_control, stop) = oneshot::channel();
+        let control = start_control(admin, &shared, stop)?;
+        Ok(Self {
+            shared,
+            phase,
+            threads,
+            acceptor,
+            control,
+            stop_control,
+            address,
+            admin_address,
+            demo,
+        })
+    }
+
+    /// Where clients connect.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where operators connect.
+    #[must_use]
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin_address
+    }
+
+    /// What all its threads see.
+    #[must_use]
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Stops taking connections, finishes what is under way within the grace time, and waits for the end.
+    pub fn shutdown(self) -> Drained {
+        self.phase.send_replace(Phase::Draining);
+        // A thread that panicked has logged it, and has cut its connections already.
+        let cut = self.threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
+        let _ = self.acceptor.join();
+        let _ = self.stop_control.send(());
+        let _ = self.control.join();
+        drop(self.demo);
+        Drained { cut }
+    }
+}
+
+fn shared_state(
+    config: Config,
+    demo: bool,
+    phase: watch::Receiver<Phase>,
+) -> Result<Shared, GatewayError> {
+    let admission = &config.admission;
+    let tracker = Arc::new(InFlightTracker::new(admission.limits, admission.sharing));
+    let board = Arc::new(RetryBoard::new(&RetryAdvisor::new(admission.retry)));
+    let gatekeeper = Gatekeeper::new(config.routes.clone(), config.claims.clone());
+    let fleet = Arc::new(Fleet::new(&config.upstreams)?);
+    let mark = format!("1.1 tidegate-{:08x}", Chance::from_process().next() as u32);
+    Ok(Shared {
+        tracker,
+        board,
+        alerts: Arc::new(AlertBoard::default()),
+        gatekeeper,
+        fleet,
+        via: HeaderValue::from_str(&mark).unwrap_or(HeaderValue::from_static("1.1 tidegate")),
+        demo,
+        guards_stats: !config.listen.address.ip().is_loopback(),
+        phase,
+        threads: (0..config.listen.threads).map(|_| ThreadState::default()).collect(),
+        connections_refused: 0.into(),
+        started: Instant::now(),
+        started_at: SystemTime::now(),
+        config,
+    })
+}
+
+fn thread_context(shared: &Arc<Shared>, connector: Connector, index: usize) -> Arc<ThreadContext> {
+    let proxy = &shared.config.proxy;
+    let pool = Pool::new(&shared.fleet, connector, proxy.idle_connections_max, proxy.idle_timeout);
+    Arc::new(ThreadContext {
+        pool: Arc::new(pool),
+        metrics: Arc::clone(&shared.threads[index].metrics),
+        chance: Chance::from_process(),
+        shared: Arc::clone(shared),
+    })
+}
+
+fn start_acceptor(
+    listener: StdTcpListener,
+    shared: &Arc<Shared>,
+    inboxes: Vec<mpsc::Sender<Accepted>>,
+) -> io::Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    spawn("tidegate-accept".to_owned(), move || async move {
+        match tokio::net::TcpListener::from_std(listener) {
+            Ok(listener) => accept::accept_forever(listener, shared, inboxes).await,
+            Err(error) => tracing::error!(%error, "the data port can't be served"),
+        }
+    })
+}
+
+fn start_control(
+    listener: StdTcpListener,
+    shared: &Arc<Shared>,
+    stop: oneshot::Receiver<()>,
+) -> io::Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    spawn("tidegate-control".to_owned(), move || async move {
+        match tokio::net::TcpListener::from_std(listener) {
+            Ok(listener) => control_thread::run(listener, shared, stop).await,
+            Err(error) => tracing::error!(%error, "the admin port can't be served"),
+        }
+    })
+}
+
+/// A thread with a runtime of its own, so that what runs on it shares no queue with any other.
+fn spawn<F>(
+    name: String,
+    work: impl FnOnce() -> F + Send + 'static,
+) -> io::Result<JoinHandle<F::Output>>
+where
+    F: Future,
+    F::Output: Send + 'static,
+{
+    let runtime: Runtime = Builder::new_current_thread().enable_all().build()?;
+    thread::Builder::new().name(name).spawn(move || runtime.block_on(work()))
+}
+
+fn bind(address: SocketAddr, flag: &'static str) -> Result<StdTcpListener, GatewayError> {
+    let listener = StdTcpListener::bind(address).map_err(|source| GatewayError::Bind {
+        address,
+        flag,
+        source,
+    })?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}

@@ -1,0 +1,157 @@
+use super::exchange::Exchange;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep};
+
+/// The body of every answer of the gateway.
+pub enum GatewayBody {
+    /// Made here: refusals, failures, the control plane.
+    Own(Option<Bytes>),
+    /// An upstream's, passed on as it comes.
+    Proxied(ProxiedBody),
+}
+
+/// An upstream's answer, and everything that is held until it has been passed on.
+pub struct ProxiedBody {
+    inner: Incoming,
+    exchange: Option<Box<Exchange>>,
+    idle: IdleWatch,
+}
+
+/// The answer broke off.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// The upstream's connection failed.
+    #[error("the upstream's answer broke off: {0}")]
+    Upstream(#[from] hyper::Error),
+    /// The upstream sent nothing for too long.
+    #[error(transparent)]
+    Idle(#[from] StreamIdle),
+}
+
+/// An upstream began to answer and then sent nothing for this long.
+#[derive(Debug, thiserror::Error)]
+#[error("the upstream sent nothing for {0:?} in the middle of its answer")]
+pub struct StreamIdle(pub Duration);
+
+/// Ends an answer that stands still. The timer is made only when an answer is first waited for: most are
+/// complete when their head is.
+struct IdleWatch {
+    limit: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+    progressed: bool,
+}
+
+// === impl GatewayBody ===
+
+impl GatewayBody {
+    /// A body without content.
+    pub const EMPTY: Self = Self::Own(None);
+}
+
+impl From<Bytes> for GatewayBody {
+    fn from(bytes: Bytes) -> Self {
+        Self::Own((!bytes.is_empty()).then_some(bytes))
+    }
+}
+
+impl Body for GatewayBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut *self {
+            Self::Own(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Proxied(body) => body.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Own(bytes) => bytes.is_none(),
+            Self::Proxied(body) => body.inner.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Own(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            Self::Proxied(body) => body.inner.size_hint(),
+        }
+    }
+}
+
+// === impl ProxiedBody ===
+
+impl ProxiedBody {
+    /// An answer whose head is here. One without a body is over at once.
+    pub(super) fn new(inner: Incoming, exchange: Exchange, idle_limit: Duration) -> Self {
+        let idle = IdleWatch { limit: idle_limit, timer: None, progressed: false };
+        let mut body = Self { inner, exchange: Some(Box::new(exchange)), idle };
+        body.complete_if_ended();
+        body
+    }
+
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match Pin::new(&mut self.inner).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.idle.progressed = true;
+                self.complete_if_ended();
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                self.fail();
+                Poll::Ready(Some(Err(error.into())))
+            }
+            Poll::Ready(None) => {
+                self.complete();
+                Poll::Ready(None)
+            }
+            Poll::Pending => self.idle.poll(cx).map(|idle| {
+                self.fail();
+                Some(Err(idle.into()))
+            }),
+        }
+    }
+
+    fn complete_if_ended(&mut self) {
+        if self.inner.is_end_stream() {
+            self.complete();
+        }
+    }
+
+    fn complete(&mut self) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.complete();
+        }
+    }
+
+    fn fail(&mut self) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.fail();
+        }
+    }
+}
+
+// === impl IdleWatch ===
+
+impl IdleWatch {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<StreamIdle> {
+        let limit = self.limit;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        if std::mem::take(&mut self.progressed) {
+            timer.as_mut().reset(Instant::now() + limit);
+        }
+        timer.as_mut().poll(cx).map(|()| StreamIdle(limit))
+    }
+}

@@ -1,0 +1,25 @@
+use super::forwarded::ForwardedCache;
+use crate::gateway::Activity;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// What is known of a client for as long as its connection lasts.
+pub struct ClientContext {
+    /// Where it connected from.
+    pub peer: SocketAddr,
+    /// Whether it came by TLS.
+    pub secure: bool,
+    /// What the connection is doing, for the one who closes quiet connections.
+    pub activity: Arc<Activity>,
+    pub(super) forwarded: ForwardedCache,
+}
+
+// === impl ClientContext ===
+
+impl ClientContext {
+    /// The context of a connection that was just accepted.
+    #[must_use]
+    pub fn new(peer: SocketAddr, secure: bool, activity: Arc<Activity>) -> Self {
+        Self { peer, secure, activity, forwarded: ForwardedCache::new(peer.ip(), secure) }
+    }
+}

@@ -1,0 +1,336 @@
+use super::UploadBody;
+use super::head::OutgoingHead;
+use super::upload::UploadWatch;
+use crate::gateway::{Busy, ThreadContext};
+use crate::telemetry::ThreadMetrics;
+use crate::upstream::{ConnectError, Connection, InFlight, Pool, Tried, Upstream};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use hyper::body::Incoming;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tidegate::{Outcome, OwnedPermit};
+use tokio::time::sleep;
+
+/// Why a request got no answer from an upstream.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// The request has passed this very gateway before.
+    #[error(
+        "the request came back to the gateway that sent it: an upstream points at the gateway itself"
+    )]
+    Loop,
+    /// `CONNECT` asks for a tunnel, which a reverse proxy does not give.
+    #[error("CONNECT is not served by a reverse proxy")]
+    ConnectMethod,
+    /// HTTP/1.1 without exactly one `Host`.
+    #[error("the request needs exactly one Host field")]
+    BadHost,
+    /// The target makes no URI for the upstream.
+    #[error("the request's target can't be passed on")]
+    BadTarget,
+    /// There is nobody left to try.
+    #[error("no upstream is configured")]
+    NoUpstream,
+    /// No connection; nothing was sent.
+    #[error("no connection to upstream {upstream}: {source}")]
+    Connect {
+        /// The upstream's name.
+        upstream: String,
+        /// Why not.
+        source: ConnectError,
+    },
+    /// The request was sent, in whole or in part, and the connection failed before an answer.
+    #[error("upstream {upstream} broke the connection before it answered: {source}")]
+    Reset {
+        /// The upstream's name.
+        upstream: String,
+        /// How.
+        source: hyper::Error,
+    },
+    /// The request was sent and no answer came in time.
+    #[error("upstream {upstream} did not answer within {after:?}")]
+    ResponseTimeout {
+        /// The upstream's name.
+        upstream: String,
+        /// How long it had.
+        after: Duration,
+    },
+    /// The upstream switched protocols and nobody had asked it to.
+    #[error("upstream {upstream} switched protocols without being asked")]
+    UnaskedUpgrade {
+        /// The upstream's name.
+        upstream: String,
+    },
+    /// The client stopped sending its request.
+    #[error("the client sent nothing of its request for {after:?}")]
+    UploadStalled {
+        /// How long it had.
+        after: Duration,
+    },
+}
+
+// === impl ProxyError ===
+
+impl ProxyError {
+    /// Whether the client brought it about, and no upstream.
+    #[must_use]
+    pub fn is_clients(&self) -> bool {
+        match self {
+            Self::Loop | Self::ConnectMethod | Self::BadHost | Self::BadTarget => true,
+            Self::UploadStalled { .. } => true,
+            Self::NoUpstream | Self::Connect { .. } | Self::Reset { .. } => false,
+            Self::ResponseTimeout { .. } | Self::UnaskedUpgrade { .. } => false,
+        }
+    }
+}
+
+/// Everything that one admitted request holds until its answer has been passed on. Dropped early, when the
+/// client leaves or the task ends, it releases all of it, and the upstream's connection is closed.
+pub struct Exchange {
+    permit: OwnedPermit,
+    in_flight: InFlight,
+    connection: Connection,
+    pool: Arc<Pool>,
+    upload: Option<Arc<UploadWatch>>,
+    metrics: Arc<ThreadMetrics>,
+    started: Instant,
+    status: StatusCode,
+    _busy: Busy,
+}
+
+/// What an admitted request brings along, from before it was sent.
+pub struct Admitted {
+    pub permit: OwnedPermit,
+    pub started: Instant,
+    pub busy: Busy,
+}
+
+/// What a request needs to be sent a second time: only made when repeating it is safe.
+struct Spare {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+/// Where a request has got to.
+enum Attempt {
+    Answered(Box<Response<Incoming>>, Connection),
+    /// It was not sent, or may safely be sent again.
+    Again(Request<UploadBody>),
+    Failed(ProxyError),
+}
+
+/// A request that is being offered to upstreams until one answers.
+pub struct Offer<'a> {
+    pub thread: &'a ThreadContext,
+    pub head: &'a OutgoingHead,
+    pub upload: Option<Arc<UploadWatch>>,
+    pub grpc: bool,
+}
+
+// === impl Offer ===
+
+impl Offer<'_> {
+    /// Sends the request to an upstream and waits for the head of its answer.
+    ///
+    /// What certainly was not sent goes to another upstream when one fails; what may have begun is not
+    /// repeated, unless it is idempotent, has no body, and failed on a connection that had been idle.
+    ///
+    /// # Errors
+    ///
+    /// The last failure, when nobody is left to try.
+    pub async fn send(
+        &self,
+        mut request: Request<UploadBody>,
+    ) -> Result<(Response<Incoming>, InFlight, Connection), ProxyError> {
+        let mut tried = Tried::default();
+        let mut last = ProxyError::NoUpstream;
+        while !tried.is_full() {
+            let chance = self.thread.chance.next();
+            let Some(upstream) = self.thread.shared.fleet.pick(chance, &tried) else { break };
+            let in_flight = upstream.enter();
+            let connection = match self.thread.pool.checkout(upstream, self.grpc).await {
+                Ok(connection) => connection,
+                Err(source) => {
+                    note_down(upstream, &source);
+                    tried.insert(upstream.index);
+                    last = ProxyError::Connect { upstream: upstream.name.clone(), source };
+                    continue;
+                }
+            };
+            // A connection that had been idle may just have been closed; its upstream is not to blame.
+            if !connection.was_reused() {
+                tried.insert(upstream.index);
+            }
+            match self.attempt(request, upstream, connection).await {
+                Attempt::Answered(response, connection) => {
+                    return Ok((*response, in_flight, connection));
+                }
+                Attempt::Again(unsent) => request = unsent,
+                Attempt::Failed(error) => {
+                    upstream.count_failure();
+                    return Err(error);
+                }
+            }
+        }
+        Err(last)
+    }
+
+    async fn attempt(
+        &self,
+        mut request: Request<UploadBody>,
+        upstream: &Upstream,
+        mut connection: Connection,
+    ) -> Attempt {
+        if let Err(error) = self.address(&mut request, upstream, connection.is_h2()) {
+            return Attempt::Failed(error);
+        }
+        let spare = Spare::of(&request, connection.was_reused() && self.upload.is_none());
+        let limit = self.thread.shared.config.proxy.response_timeout;
+        let answer = {
+            let sent = pin!(connection.send(request));
+            head_within(limit, sent, self.upload.as_deref()).await
+        };
+        let mut failure = match answer {
+            Ok(Ok(response)) => return Attempt::Answered(Box::new(response), connection),
+            Ok(Err(failure)) => failure,
+            Err(Late::Upstream) => {
+                let upstream = upstream.name.clone();
+                return Attempt::Failed(ProxyError::ResponseTimeout { upstream, after: limit });
+            }
+            Err(Late::Client) => {
+                return Attempt::Failed(ProxyError::UploadStalled { after: limit });
+            }
+        };
+        match (failure.take_message(), spare) {
+            (Some(unsent), _) => Attempt::Again(unsent),
+            (None, Some(spare)) => Attempt::Again(spare.into_request()),
+            (None, None) => {
+                let source = failure.into_error();
+                Attempt::Failed(ProxyError::Reset { upstream: upstream.name.clone(), source })
+            }
+        }
+    }
+
+    fn address(
+        &self,
+        request: &mut Request<UploadBody>,
+        upstream: &Upstream,
+        h2: bool,
+    ) -> Result<(), ProxyError> {
+        let mut uri = std::mem::take(request.uri_mut());
+        let policy = self.thread.shared.config.proxy.host;
+        *request.version_mut() =
+            self.head.address(&mut uri, request.headers_mut(), upstream, h2, policy)?;
+        *request.uri_mut() = uri;
+        Ok(())
+    }
+}
+
+/// Whom the wait was for.
+enum Late {
+    Upstream,
+    Client,
+}
+
+/// Waits for an answer for as long as is allowed after the last piece of the request went out.
+async fn head_within<T>(
+    limit: Duration,
+    mut sent: std::pin::Pin<&mut impl Future<Output = T>>,
+    upload: Option<&UploadWatch>,
+) -> Result<T, Late> {
+    let mut timer = pin!(sleep(limit));
+    loop {
+        tokio::select! {
+            biased;
+            answer = sent.as_mut() => return Ok(answer),
+            () = timer.as_mut() => {
+                let Some(upload) = upload else { return Err(Late::Upstream) };
+                let due = upload.last_progress() + limit;
+                if due > Instant::now() {
+                    timer.as_mut().reset(due.into());
+                } else if upload.waits_for_client() {
+                    return Err(Late::Client);
+                } else {
+                    return Err(Late::Upstream);
+                }
+            }
+        }
+    }
+}
+
+fn note_down(upstream: &Upstream, error: &ConnectError) {
+    upstream.count_failure();
+    if upstream.set_up(false) {
+        tracing::warn!(upstream = %upstream.name, %error, "upstream is down: no connection");
+    }
+}
+
+// === impl Spare ===
+
+impl Spare {
+    /// Cloning a head costs little beside sending it, and only what may be repeated is cloned.
+    fn of(request: &Request<UploadBody>, repeatable: bool) -> Option<Self> {
+        (repeatable && request.method().is_idempotent()).then(|| Self {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            headers: request.headers().clone(),
+        })
+    }
+
+    fn into_request(self) -> Request<UploadBody> {
+        let mut request = Request::new(UploadBody::empty());
+        *request.method_mut() = self.method;
+        *request.uri_mut() = self.uri;
+        *request.headers_mut() = self.headers;
+        request
+    }
+}
+
+// === impl Exchange ===
+
+impl Exchange {
+    pub fn new(
+        thread: &ThreadContext,
+        admitted: Admitted,
+        (in_flight, connection): (InFlight, Connection),
+        upload: Option<Arc<UploadWatch>>,
+        status: StatusCode,
+    ) -> Self {
+        let (pool, metrics) = (Arc::clone(&thread.pool), Arc::clone(&thread.metrics));
+        let Admitted { permit, started, busy } = admitted;
+        Self { permit, in_flight, connection, pool, upload, metrics, started, status, _busy: busy }
+    }
+
+    /// The answer was passed on whole.
+    pub fn complete(self) {
+        self.metrics.answered(self.permit.priority(), self.status, self.started.elapsed());
+        if self.upload.as_ref().is_none_or(|upload| upload.has_ended()) {
+            self.pool.put_back(self.in_flight.upstream(), self.connection);
+        }
+        self.permit.finish(Outcome::Success);
+    }
+
+    /// The exchange is over and its connection can't be used again.
+    pub fn close(self) {
+        self.metrics.answered(self.permit.priority(), self.status, self.started.elapsed());
+        self.permit.finish(Outcome::Success);
+    }
+
+    /// The answer broke off on the upstream's side.
+    pub fn fail(self) {
+        self.in_flight.upstream().count_failure();
+        self.metrics.answered(self.permit.priority(), self.status, self.started.elapsed());
+        self.permit.finish(Outcome::Dropped);
+    }
+
+    /// The answer is one that can't be passed on.
+    pub fn unasked_upgrade(self) -> ProxyError {
+        let upstream = self.in_flight.upstream();
+        upstream.count_failure();
+        let error = ProxyError::UnaskedUpgrade { upstream: upstream.name.clone() };
+        self.permit.finish(Outcome::Dropped);
+        error
+    }
+}

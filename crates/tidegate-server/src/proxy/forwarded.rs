@@ -1,0 +1,172 @@
+use crate::config::ForwardedPolicy;
+use http::header::{self, Entry, HeaderMap, HeaderName, HeaderValue};
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+/// The fields that tell an upstream who asked, made once a connection and not once a request.
+pub struct ForwardedCache {
+    client: HeaderValue,
+    proto: HeaderValue,
+    node: String,
+    last: Mutex<Option<(HeaderValue, HeaderValue)>>,
+}
+
+// === impl ForwardedCache ===
+
+impl ForwardedCache {
+    pub fn new(client: IpAddr, secure: bool) -> Self {
+        let proto = if secure { "https" } else { "http" };
+        Self {
+            client: value(&client.to_string()),
+            proto: HeaderValue::from_static(proto),
+            node: forwarded_node(client),
+            last: Mutex::new(None),
+        }
+    }
+
+    /// Writes `X-Forwarded-*` and `Forwarded` into a request for this host.
+    pub fn apply(&self, headers: &mut HeaderMap, host: &HeaderValue, policy: ForwardedPolicy) {
+        match policy {
+            ForwardedPolicy::Off => {}
+            ForwardedPolicy::Replace => {
+                headers.insert(X_FORWARDED_FOR, self.client.clone());
+                headers.insert(X_FORWARDED_PROTO, self.proto.clone());
+                headers.insert(X_FORWARDED_HOST, host.clone());
+                headers.insert(header::FORWARDED, self.element(host));
+            }
+            ForwardedPolicy::Append => {
+                append(headers, X_FORWARDED_FOR, self.client.clone());
+                // A proxy before us knows what the client used; we know only what that proxy used.
+                keep_first(headers, X_FORWARDED_PROTO, || self.proto.clone());
+                keep_first(headers, X_FORWARDED_HOST, || host.clone());
+                append(headers, header::FORWARDED, self.element(host));
+            }
+        }
+    }
+
+    /// This hop's element of `Forwarded` (RFC 7239). A connection mostly asks for one host again and again.
+    fn element(&self, host: &HeaderValue) -> HeaderValue {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((known, element)) if known == host => element.clone(),
+            _ => {
+                let element = self.render(host);
+                *last = Some((host.clone(), element.clone()));
+                element
+            }
+        }
+    }
+
+    fn render(&self, host: &HeaderValue) -> HeaderValue {
+        let proto = self.proto.to_str().unwrap_or("http");
+        // Quoted, because a host with a port is no token; one that would break the quotes is left out.
+        match host.to_str().ok().filter(|host| !host.contains(['"', '\\'])) {
+            Some(host) => value(&format!("for={};host=\"{host}\";proto={proto}", self.node)),
+            None => value(&format!("for={};proto={proto}", self.node)),
+        }
+    }
+}
+
+fn append(headers: &mut HeaderMap, name: HeaderName, ours: HeaderValue) {
+    match headers.entry(name) {
+        Entry::Vacant(entry) => {
+            entry.insert(ours);
+        }
+        Entry::Occupied(mut entry) => {
+            let mut joined = Vec::new();
+            for theirs in entry.iter() {
+                joined.extend_from_slice(theirs.as_bytes());
+                joined.extend_from_slice(b", ");
+            }
+            joined.extend_from_slice(ours.as_bytes());
+            entry.insert(HeaderValue::from_bytes(&joined).unwrap_or(ours));
+        }
+    }
+}
+
+fn keep_first(headers: &mut HeaderMap, name: HeaderName, ours: impl FnOnce() -> HeaderValue) {
+    if let Entry::Vacant(entry) = headers.entry(name) {
+        entry.insert(ours());
+    }
+}
+
+/// An address as RFC 7239 wants it: IPv6 in brackets and quotes.
+fn forwarded_node(client: IpAddr) -> String {
+    match client {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("\"[{address}]\""),
+    }
+}
+
+/// Addresses and hosts that were header values before are header values again.
+fn value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(policy: ForwardedPolicy, before: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers: HeaderMap = before
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect();
+        let cache = ForwardedCache::new("192.0.2.7".parse().unwrap(), false);
+        cache.apply(&mut headers, &HeaderValue::from_static("api.example:8000"), policy);
+        headers
+    }
+
+    #[test]
+    fn a_first_proxy_says_who_asked_for_what_and_how() {
+        let headers = applied(ForwardedPolicy::Append, &[]);
+        assert_eq!(headers["x-forwarded-for"], "192.0.2.7");
+        assert_eq!(headers["x-forwarded-proto"], "http");
+        assert_eq!(headers["x-forwarded-host"], "api.example:8000");
+        assert_eq!(headers["forwarded"], "for=192.0.2.7;host=\"api.example:8000\";proto=http");
+    }
+
+    #[test]
+    fn a_second_proxy_appends_itself_and_keeps_what_the_first_knew() {
+        let before = [
+            ("x-forwarded-for", "198.51.100.1"),
+            ("x-forwarded-proto", "https"),
+            ("forwarded", "for=198.51.100.1"),
+        ];
+        let headers = applied(ForwardedPolicy::Append, &before);
+        assert_eq!(headers["x-forwarded-for"], "198.51.100.1, 192.0.2.7");
+        assert_eq!(headers["x-forwarded-proto"], "https");
+        assert!(
+            headers["forwarded"].to_str().unwrap().starts_with("for=198.51.100.1, for=192.0.2.7;")
+        );
+    }
+
+    #[test]
+    fn replace_believes_nothing_that_the_client_says() {
+        let before = [
+            ("x-forwarded-for", "6.6.6.6"),
+            ("x-forwarded-proto", "https"),
+            ("forwarded", "for=6.6.6.6"),
+        ];
+        let headers = applied(ForwardedPolicy::Replace, &before);
+        assert_eq!(headers["x-forwarded-for"], "192.0.2.7");
+        assert_eq!(headers["x-forwarded-proto"], "http");
+        assert!(!headers["forwarded"].to_str().unwrap().contains("6.6.6.6"));
+    }
+
+    #[test]
+    fn off_leaves_the_request_alone() {
+        assert!(applied(ForwardedPolicy::Off, &[]).is_empty());
+    }
+
+    #[test]
+    fn ipv6_is_bracketed_and_quoted_and_a_hostile_host_is_left_out() {
+        let cache = ForwardedCache::new("2001:db8::1".parse().unwrap(), true);
+        let element = cache.element(&HeaderValue::from_static("a\";proto=evil"));
+        assert_eq!(element, "for=\"[2001:db8::1]\";proto=https");
+    }
+}

@@ -1,0 +1,139 @@
+use super::hop_by_hop;
+use super::{ClientContext, ProxyError};
+use crate::config::{HostPolicy, ProxyConfig, Scheme};
+use crate::upstream::Upstream;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::uri::{self, Authority, PathAndQuery, Uri};
+use http::{Method, Version};
+
+/// Tells the gateway who the client is; it is for this hop and never passed on.
+pub const TOKEN: HeaderName = HeaderName::from_static("tidegate-token");
+
+/// The head of a request on its way out, in a form that can be addressed to any upstream in turn.
+pub struct OutgoingHead {
+    path: PathAndQuery,
+    host: HeaderValue,
+    upgrade: Option<HeaderValue>,
+    trailers: bool,
+}
+
+// === impl OutgoingHead ===
+
+impl OutgoingHead {
+    /// Takes the head apart: removes what was for this hop, and adds what tells the next one who asked.
+    ///
+    /// # Errors
+    ///
+    /// When the request has been here before, or can't be proxied at all.
+    pub fn prepare(
+        parts: &mut Parts,
+        client: &ClientContext,
+        config: &ProxyConfig,
+        via: &HeaderValue,
+    ) -> Result<Self, ProxyError> {
+        if parts.method == Method::CONNECT {
+            return Err(ProxyError::ConnectMethod);
+        }
+        refuse_loop(&parts.headers, via)?;
+        let host = host_of(parts)?;
+        let path = parts.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
+        let stripped = hop_by_hop::strip(&mut parts.headers);
+        parts.headers.remove(TOKEN);
+        // Met here already: the body is asked for only once the request was admitted.
+        parts.headers.remove(header::EXPECT);
+        client.forwarded.apply(&mut parts.headers, &host, config.forwarded);
+        parts.headers.append(header::VIA, via.clone());
+        let upgrade = stripped.upgrade.filter(|_| parts.version == Version::HTTP_11);
+        Ok(Self { path, host, upgrade, trailers: stripped.trailers })
+    }
+
+    /// Whether the client wants to switch protocols.
+    pub fn wants_upgrade(&self) -> bool {
+        self.upgrade.is_some()
+    }
+
+    /// Writes what depends on the upstream and on the protocol spoken with it. May be called again for
+    /// another upstream.
+    ///
+    /// # Errors
+    ///
+    /// When path and authority make no URI, which those of an accepted request always do.
+    pub fn address(
+        &self,
+        uri: &mut Uri,
+        headers: &mut HeaderMap,
+        upstream: &Upstream,
+        h2: bool,
+        policy: HostPolicy,
+    ) -> Result<Version, ProxyError> {
+        if h2 {
+            headers.remove(header::HOST);
+            headers.remove(header::CONNECTION);
+            *uri = self.absolute(upstream, policy)?;
+        } else {
+            *uri = Uri::from(self.path.clone());
+            headers.insert(header::HOST, self.host_for(upstream, policy)?);
+            if let Some(protocol) = &self.upgrade {
+                headers.insert(header::UPGRADE, protocol.clone());
+                headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+            } else if self.trailers {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
+            }
+        }
+        if self.trailers {
+            headers.insert(header::TE, HeaderValue::from_static("trailers"));
+        }
+        Ok(if h2 { Version::HTTP_2 } else { Version::HTTP_11 })
+    }
+
+    fn host_for(&self, upstream: &Upstream, policy: HostPolicy) -> Result<HeaderValue, ProxyError> {
+        match policy {
+            HostPolicy::Preserve => Ok(self.host.clone()),
+            HostPolicy::Upstream => HeaderValue::from_str(upstream.authority.as_str())
+                .map_err(|_| ProxyError::BadTarget),
+        }
+    }
+
+    fn absolute(&self, upstream: &Upstream, policy: HostPolicy) -> Result<Uri, ProxyError> {
+        let authority = match policy {
+            HostPolicy::Preserve if !self.host.is_empty() => {
+                Authority::try_from(self.host.as_bytes()).map_err(|_| ProxyError::BadTarget)?
+            }
+            _ => upstream.authority.clone(),
+        };
+        let scheme = match upstream.scheme {
+            Scheme::Https => uri::Scheme::HTTPS,
+            Scheme::Http | Scheme::H2c => uri::Scheme::HTTP,
+        };
+        let mut parts = uri::Parts::default();
+        parts.scheme = Some(scheme);
+        parts.authority = Some(authority);
+        parts.path_and_query = Some(self.path.clone());
+        Uri::from_parts(parts).map_err(|_| ProxyError::BadTarget)
+    }
+}
+
+/// The host that was asked for: HTTP/2 has it in the target, HTTP/1.1 in a field. HTTP/1.1 without it, or
+/// with two, is malformed; HTTP/1.0 may go without.
+fn host_of(parts: &Parts) -> Result<HeaderValue, ProxyError> {
+    if let Some(authority) = parts.uri.authority() {
+        return HeaderValue::from_str(authority.as_str()).map_err(|_| ProxyError::BadTarget);
+    }
+    let mut hosts = parts.headers.get_all(header::HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(host), None) => Ok(host.clone()),
+        (None, _) if parts.version == Version::HTTP_10 => Ok(HeaderValue::from_static("")),
+        _ => Err(ProxyError::BadHost),
+    }
+}
+
+/// A request that carries our own mark would go round for ever.
+fn refuse_loop(headers: &HeaderMap, via: &HeaderValue) -> Result<(), ProxyError> {
+    let mark = via.as_bytes();
+    let came_by_here = headers
+        .get_all(header::VIA)
+        .iter()
+        .any(|value| value.as_bytes().windows(mark.len()).any(|window| window == mark));
+    if came_by_here { Err(ProxyError::Loop) } else { Ok(()) }
+}

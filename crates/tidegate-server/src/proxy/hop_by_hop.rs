@@ -1,0 +1,145 @@
+use http::header::{self, Entry, HeaderMap, HeaderName, HeaderValue};
+
+/// Fields that speak to the next hop alone and are never passed on, beside those that `Connection` names.
+///
+/// `Trailer` is not one of them: it announces what follows the body, which is passed on.
+static ALWAYS: [HeaderName; 7] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// Removes what is for this hop alone, and answers which of it matters here.
+pub fn strip(headers: &mut HeaderMap) -> Stripped {
+    let upgrade = upgrade_wanted(headers);
+    let trailers = wants_trailers(headers);
+    strip_named_by_connection(headers);
+    for name in &ALWAYS {
+        headers.remove(name);
+    }
+    headers.remove(header::TE);
+    Stripped { upgrade, trailers }
+}
+
+/// What the sender of a message asked of this hop.
+#[derive(Debug)]
+pub struct Stripped {
+    /// The protocol that it wants to switch to.
+    pub upgrade: Option<HeaderValue>,
+    /// That it takes trailers.
+    pub trailers: bool,
+}
+
+fn strip_named_by_connection(headers: &mut HeaderMap) {
+    let Entry::Occupied(entry) = headers.entry(header::CONNECTION) else { return };
+    // Nearly always "keep-alive", "close" or "upgrade", which go with the fixed list.
+    let named: Vec<HeaderName> = entry
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|name| !is_usual(name))
+        .filter_map(|name| name.parse().ok())
+        .collect();
+    for name in named {
+        // Naming these would let a sender cut the message's own framing or target out of it.
+        if name != header::HOST && name != header::CONTENT_LENGTH {
+            headers.remove(name);
+        }
+    }
+}
+
+fn is_usual(name: &str) -> bool {
+    ["keep-alive", "close", "upgrade", "te", ""]
+        .iter()
+        .any(|usual| name.eq_ignore_ascii_case(usual))
+}
+
+fn upgrade_wanted(headers: &HeaderMap) -> Option<HeaderValue> {
+    let protocol = headers.get(header::UPGRADE)?;
+    // HTTP/2 is never entered by upgrade: RFC 9113 withdrew it, and a request smuggled into it would bypass
+    // admission.
+    let http2 = protocol.as_bytes().to_ascii_lowercase().windows(2).any(|pair| pair == b"h2");
+    (!http2 && has_token(headers, &header::CONNECTION, "upgrade")).then(|| protocol.clone())
+}
+
+fn wants_trailers(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::TE) && has_token(headers, &header::TE, "trailers")
+}
+
+fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|item| {
+            item.split(';').next().is_some_and(|item| item.trim().eq_ignore_ascii_case(token))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        lines
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_for_this_hop_is_removed_with_what_connection_names() {
+        let mut map = headers(&[
+            ("connection", "close, X-Secret"),
+            ("x-secret", "1"),
+            ("keep-alive", "timeout=5"),
+            ("proxy-authorization", "Basic x"),
+            ("transfer-encoding", "chunked"),
+            ("te", "gzip"),
+            ("accept", "*/*"),
+            ("trailer", "x-sum"),
+        ]);
+        let stripped = strip(&mut map);
+        let mut left: Vec<_> = map.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["accept", "trailer"]);
+        assert!(stripped.upgrade.is_none() && !stripped.trailers);
+    }
+
+    #[test]
+    fn connection_cannot_cut_out_host_or_length() {
+        let mut map = headers(&[
+            ("connection", "host, content-length"),
+            ("host", "a"),
+            ("content-length", "3"),
+        ]);
+        strip(&mut map);
+        assert_eq!(map.len(), 2);
+    }
+
+    #[test]
+    fn an_upgrade_needs_both_fields_and_is_never_to_http2() {
+        let wanted = |connection, upgrade| {
+            strip(&mut headers(&[("connection", connection), ("upgrade", upgrade)]))
+                .upgrade
+                .is_some()
+        };
+        assert!(wanted("Upgrade", "websocket"));
+        assert!(wanted("keep-alive, upgrade", "websocket"));
+        assert!(!wanted("keep-alive", "websocket"));
+        assert!(!wanted("Upgrade, HTTP2-Settings", "h2c"));
+        assert!(!wanted("upgrade", "H2C"));
+    }
+
+    #[test]
+    fn trailers_are_wanted_only_when_te_says_so() {
+        assert!(strip(&mut headers(&[("te", "gzip;q=0.5, trailers")])).trailers);
+        assert!(!strip(&mut headers(&[("te", "gzip")])).trailers);
+    }
+}

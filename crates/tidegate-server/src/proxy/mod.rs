@@ -1,0 +1,19 @@
+//! One request, from its head to the end of its answer.
+
+mod body;
+mod client;
+mod exchange;
+mod forwarded;
+mod head;
+mod hop_by_hop;
+mod priority;
+mod serve;
+mod tunnel;
+mod upload;
+
+pub use body::{GatewayBody, StreamIdle};
+pub use client::ClientContext;
+pub use exchange::ProxyError;
+pub use priority::{Gatekeeper, Unauthorized};
+pub use serve::{is_grpc, serve};
+pub use upload::UploadBody;

@@ -1,0 +1,155 @@
+use super::head::TOKEN;
+use crate::config::{Anonymous, ClaimsConfig, Client, RouteRule};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName};
+use tidegate::MessagePriority;
+use tidegate::admission::{MessageKind, Urgency};
+
+const TIDEGATE_PRIORITY: HeaderName = HeaderName::from_static("tidegate-priority");
+const PRIORITY: HeaderName = HeaderName::from_static("priority");
+
+/// Decides a request's priority from its head: by route, else by what the client claims, and never more than
+/// the client may claim.
+#[derive(Debug)]
+pub struct Gatekeeper {
+    routes: Vec<RouteRule>,
+    claims: ClaimsConfig,
+}
+
+/// The client's token is missing or unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unauthorized {
+    /// None was sent and one is needed.
+    #[error("a token is needed: send it in the tidegate-token header")]
+    Missing,
+    /// It is nobody's.
+    #[error("the token in the tidegate-token header is not known")]
+    Unknown,
+}
+
+// === impl Gatekeeper ===
+
+impl Gatekeeper {
+    /// A gatekeeper with these rules.
+    #[must_use]
+    pub fn new(routes: Vec<RouteRule>, claims: ClaimsConfig) -> Self {
+        Self { routes, claims }
+    }
+
+    /// The priority at which this request asks to be admitted.
+    ///
+    /// # Errors
+    ///
+    /// When the client must show a token and does not.
+    pub fn priority(&self, head: &Parts) -> Result<MessagePriority, Unauthorized> {
+        let most = self.most_urgent(&head.headers)?;
+        let by_route = self
+            .routes
+            .iter()
+            .find(|rule| rule.matches(&head.method, head.uri.path(), &head.headers))
+            .map(|rule| rule.priority);
+        let asked = by_route
+            .or_else(|| claimed(&head.headers))
+            .unwrap_or(MessageKind::ProxiedRequest.class().priority());
+        Ok(asked.capped_at(most))
+    }
+
+    /// Whether the client shows a token that is known. True for everyone when none are given out.
+    #[must_use]
+    pub fn is_known(&self, headers: &HeaderMap) -> bool {
+        self.claims.clients.is_empty() || matches!(self.client(headers), Ok(Some(_)))
+    }
+
+    fn most_urgent(&self, headers: &HeaderMap) -> Result<MessagePriority, Unauthorized> {
+        match (self.client(headers)?, &self.claims.anonymous) {
+            (Some(client), _) => Ok(client.max_priority),
+            (None, Anonymous::UpTo(priority)) => Ok(*priority),
+            (None, Anonymous::Refuse) => Err(Unauthorized::Missing),
+        }
+    }
+
+    fn client(&self, headers: &HeaderMap) -> Result<Option<&Client>, Unauthorized> {
+        // Without clients a token means nothing here; it may be meant for a gate further down.
+        if self.claims.clients.is_empty() {
+            return Ok(None);
+        }
+        let Some(token) = headers.get(TOKEN) else { return Ok(None) };
+        let mut known = self.claims.clients.iter();
+        let found = known.find(|client| same(client.token.as_bytes(), token.as_bytes()));
+        found.map(Some).ok_or(Unauthorized::Unknown)
+    }
+}
+
+/// What the client says of itself: our own header, else RFC 9218's. A value that can't be read claims
+/// nothing.
+fn claimed(headers: &HeaderMap) -> Option<MessagePriority> {
+    let text = |name: HeaderName| headers.get(name)?.to_str().ok();
+    text(TIDEGATE_PRIORITY)
+        .and_then(MessagePriority::from_name)
+        .or_else(|| text(PRIORITY).and_then(Urgency::parse).map(Urgency::priority))
+}
+
+/// Compares without telling by its duration how much of a guess was right.
+fn same(secret: &[u8], given: &[u8]) -> bool {
+    secret.len() == given.len()
+        && secret.iter().zip(given).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use MessagePriority::{High, Low, Normal};
+
+    fn gatekeeper(toml: &str) -> Gatekeeper {
+        let config = crate::config::Config::from_toml(toml).unwrap();
+        Gatekeeper::new(config.routes, config.claims)
+    }
+
+    fn head(path: &str, headers: &[(&str, &str)]) -> Parts {
+        let mut request = http::Request::get(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn route_then_own_header_then_rfc_9218_then_normal() {
+        let keeper = gatekeeper("[[route]]\npath_prefix = \"/batch\"\npriority = \"low\"\n");
+        let of =
+            |path: &str, headers: &[(&str, &str)]| keeper.priority(&head(path, headers)).unwrap();
+        assert_eq!(of("/batch/1", &[("tidegate-priority", "high")]), Low);
+        assert_eq!(of("/", &[("tidegate-priority", "low"), ("priority", "u=0")]), Low);
+        assert_eq!(of("/", &[("priority", "u=0, i")]), High);
+        assert_eq!(of("/", &[("tidegate-priority", "??"), ("priority", "u=6")]), Low);
+        assert_eq!(of("/", &[]), Normal);
+    }
+
+    #[test]
+    fn critical_is_not_for_clients() {
+        let keeper = gatekeeper("");
+        let claimed = keeper.priority(&head("/", &[("tidegate-priority", "critical")]));
+        assert_eq!(claimed, Ok(High));
+    }
+
+    const CLIENTS: &str = "[claims]\nanonymous = \"low\"\n\
+        [[client]]\nname = \"dash\"\ntoken = \"0123456789abcdef\"\nmax_priority = \"normal\"\n";
+
+    #[test]
+    fn a_token_says_how_much_may_be_claimed() {
+        let keeper = gatekeeper(CLIENTS);
+        let high = ("tidegate-priority", "high");
+        let of = |headers: &[(&str, &str)]| keeper.priority(&head("/", headers));
+        assert_eq!(of(&[high]), Ok(Low));
+        assert_eq!(of(&[high, ("tidegate-token", "0123456789abcdef")]), Ok(Normal));
+        assert_eq!(of(&[high, ("tidegate-token", "0123456789abcdeX")]), Err(Unauthorized::Unknown));
+    }
+
+    #[test]
+    fn anonymous_clients_can_be_refused() {
+        let keeper = gatekeeper(&CLIENTS.replace("anonymous = \"low\"", "anonymous = \"refuse\""));
+        assert_eq!(keeper.priority(&head("/", &[])), Err(Unauthorized::Missing));
+        assert!(!keeper.is_known(&head("/", &[]).headers));
+        assert!(keeper.is_known(&head("/", &[("tidegate-token", "0123456789abcdef")]).headers));
+    }
+}

@@ -1,0 +1,112 @@
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+/// A client's request body on its way to an upstream, frame by frame and never held whole.
+pub struct UploadBody {
+    inner: Option<Incoming>,
+    watch: Option<Arc<UploadWatch>>,
+}
+
+/// What the one who waits for the answer must know of the upload: an answer is late only once the request
+/// is complete, and a connection is free again only when both sides are done.
+#[derive(Debug)]
+pub struct UploadWatch {
+    start: Instant,
+    progress_ms: AtomicU64,
+    ended: AtomicBool,
+    starved: AtomicBool,
+}
+
+// === impl UploadBody ===
+
+impl UploadBody {
+    /// Wraps a body; there is nothing to watch in an empty one.
+    pub fn new(inner: Incoming) -> (Self, Option<Arc<UploadWatch>>) {
+        if inner.is_end_stream() {
+            return (Self::empty(), None);
+        }
+        let watch = Arc::new(UploadWatch::new());
+        (Self { inner: Some(inner), watch: Some(Arc::clone(&watch)) }, Some(watch))
+    }
+
+    /// A body without content.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { inner: None, watch: None }
+    }
+}
+
+impl Body for UploadBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Some(inner) = &mut self.inner else { return Poll::Ready(None) };
+        let polled = Pin::new(&mut *inner).poll_frame(cx);
+        let at_end = inner.is_end_stream();
+        if let Some(watch) = &self.watch {
+            watch.note(&polled, at_end);
+        }
+        Poll::Ready(ready!(polled))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+// === impl UploadWatch ===
+
+impl UploadWatch {
+    fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            progress_ms: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            starved: AtomicBool::new(false),
+        }
+    }
+
+    fn note<T, E>(&self, polled: &Poll<Option<Result<T, E>>>, at_end: bool) {
+        match polled {
+            Poll::Pending => self.starved.store(true, Ordering::Relaxed),
+            Poll::Ready(frame) => {
+                self.starved.store(false, Ordering::Relaxed);
+                let elapsed_ms =
+                    u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+                self.progress_ms.store(elapsed_ms, Ordering::Relaxed);
+                if frame.is_none() || at_end {
+                    self.ended.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// When the last piece of the request went out.
+    pub fn last_progress(&self) -> Instant {
+        self.start + Duration::from_millis(self.progress_ms.load(Ordering::Relaxed))
+    }
+
+    /// Whether the whole request went out.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is the client that everybody waits for.
+    pub fn waits_for_client(&self) -> bool {
+        !self.has_ended() && self.starved.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,245 @@
+//! The one place where a failure becomes an HTTP status. No error elsewhere knows any.
+
+use crate::gateway::Shared;
+use crate::proxy::{GatewayBody, ProxyError, Unauthorized, is_grpc};
+use crate::upstream::ConnectError;
+use bytes::Bytes;
+use http::header::{self, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Response, StatusCode, Version};
+use http_body::Body;
+use hyper::body::Incoming;
+use serde::Serialize;
+use std::time::Duration;
+use tidegate::{MessagePriority, Reason, Refusal};
+
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("tidegate-retry-after-ms");
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const GRPC_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
+
+/// How the one who asked wants to be answered. Copied out of the head, because the head is gone by the time
+/// that something fails.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker {
+    grpc: bool,
+    /// The body is left unread and can't be skipped, so HTTP/1.x must close the connection.
+    closes: bool,
+}
+
+/// What every answer of ours that is not a success looks like.
+#[derive(Debug, Serialize)]
+struct Problem<'a> {
+    message: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    code: u16,
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<MessagePriority>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+}
+
+/// The canonical code of gRPC that says the same as an HTTP status.
+#[derive(Clone, Copy, Debug)]
+enum GrpcCode {
+    InvalidArgument = 3,
+    DeadlineExceeded = 4,
+    ResourceExhausted = 8,
+    Unimplemented = 12,
+    Unavailable = 14,
+    Unauthenticated = 16,
+}
+
+// === impl Asker ===
+
+impl Asker {
+    /// Reads what matters from a request that is about to be decided.
+    #[must_use]
+    pub fn of(head: &Parts, body: &Incoming) -> Self {
+        let http1 = head.version <= Version::HTTP_11;
+        Self { grpc: is_grpc(&head.headers), closes: http1 && !is_small(body) }
+    }
+}
+
+/// A limit was reached: 503 with the reason and when to come back, or gRPC's own RESOURCE_EXHAUSTED.
+#[must_use]
+pub fn refused(shared: &Shared, refusal: Refusal, asker: Asker) -> Response<GatewayBody> {
+    let retry_after = shared.board.advice(refusal);
+    let limits = shared.tracker.limits();
+    let (message, limit) = match refusal.reason {
+        Reason::GlobalLimit => (
+            "Service temporarily unavailable: the gateway is at its global limit, please retry later",
+            limits.global_limit,
+        ),
+        Reason::PriorityLimit => (
+            "Service temporarily unavailable: this priority is at its limit, please retry later",
+            limits.of(refusal.priority),
+        ),
+    };
+    let problem = Problem {
+        message,
+        kind: "service_unavailable",
+        code: StatusCode::SERVICE_UNAVAILABLE.as_u16(),
+        reason: refusal.reason.name(),
+        priority: Some(refusal.priority),
+        limit: Some(limit),
+        retry_after_ms: Some(millis(retry_after)),
+    };
+    problem.into_response(GrpcCode::ResourceExhausted, asker)
+}
+
+/// No answer could be had from an upstream.
+#[must_use]
+pub fn failed(error: &ProxyError, asker: Asker) -> Response<GatewayBody> {
+    let (status, kind, reason, grpc) = classify(error);
+    let message = error.to_string();
+    Problem::new(status, kind, reason, &message).into_response(grpc, asker)
+}
+
+/// The client did not show a token that is known.
+#[must_use]
+pub fn unauthorized(error: Unauthorized, asker: Asker) -> Response<GatewayBody> {
+    let reason = match error {
+        Unauthorized::Missing => "token_missing",
+        Unauthorized::Unknown => "token_unknown",
+    };
+    let message = error.to_string();
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", reason, &message);
+    let mut response = problem.into_response(GrpcCode::Unauthenticated, asker);
+    response
+        .headers_mut()
+        .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Tidegate-Token"));
+    response
+}
+
+/// A name for each failure, as metrics and answers use it.
+#[must_use]
+pub fn reason_of(error: &ProxyError) -> &'static str {
+    classify(error).2
+}
+
+/// The names that [`reason_of`] can give.
+pub const FAILURE_REASONS: [&str; 11] = [
+    "loop",
+    "connect_method",
+    "bad_host",
+    "bad_target",
+    "no_upstream",
+    "connect_failed",
+    "connect_timeout",
+    "upstream_reset",
+    "response_timeout",
+    "unasked_upgrade",
+    "upload_stalled",
+];
+
+fn classify(error: &ProxyError) -> (StatusCode, &'static str, &'static str, GrpcCode) {
+    use GrpcCode::{DeadlineExceeded, InvalidArgument, Unavailable, Unimplemented};
+    match error {
+        ProxyError::Loop => (StatusCode::LOOP_DETECTED, "loop_detected", "loop", Unavailable),
+        ProxyError::ConnectMethod => {
+            (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "connect_method", Unimplemented)
+        }
+        ProxyError::BadHost => {
+            (StatusCode::BAD_REQUEST, "bad_request", "bad_host", InvalidArgument)
+        }
+        ProxyError::BadTarget => {
+            (StatusCode::BAD_REQUEST, "bad_request", "bad_target", InvalidArgument)
+        }
+        ProxyError::NoUpstream => {
+            (StatusCode::BAD_GATEWAY, "bad_gateway", "no_upstream", Unavailable)
+        }
+        ProxyError::Connect { source: ConnectError::Timeout(_), .. } => {
+            (StatusCode::GATEWAY_TIMEOUT, "gateway_timeout", "connect_timeout", Unavailable)
+        }
+        ProxyError::Connect { .. } => {
+            (StatusCode::BAD_GATEWAY, "bad_gateway", "connect_failed", Unavailable)
+        }
+        ProxyError::Reset { .. } => {
+            (StatusCode::BAD_GATEWAY, "bad_gateway", "upstream_reset", Unavailable)
+        }
+        ProxyError::ResponseTimeout { .. } => {
+            (StatusCode::GATEWAY_TIMEOUT, "gateway_timeout", "response_timeout", DeadlineExceeded)
+        }
+        ProxyError::UnaskedUpgrade { .. } => {
+            (StatusCode::BAD_GATEWAY, "bad_gateway", "unasked_upgrade", Unavailable)
+        }
+        ProxyError::UploadStalled { .. } => {
+            (StatusCode::REQUEST_TIMEOUT, "request_timeout", "upload_stalled", DeadlineExceeded)
+        }
+    }
+}
+
+// === impl Problem ===
+
+impl<'a> Problem<'a> {
+    fn new(status: StatusCode, kind: &'a str, reason: &'a str, message: &'a str) -> Self {
+        let code = status.as_u16();
+        Self { message, kind, code, reason, priority: None, limit: None, retry_after_ms: None }
+    }
+
+    fn into_response(self, grpc: GrpcCode, asker: Asker) -> Response<GatewayBody> {
+        let mut response = if asker.grpc { self.trailers_only(grpc) } else { self.json() };
+        if let Some(wait_ms) = self.retry_after_ms {
+            let headers = response.headers_mut();
+            // Whole seconds, rounded up: a client must never come too early by our own word.
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1000).max(1)));
+            headers.insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));
+        }
+        if asker.closes {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    fn json(&self) -> Response<GatewayBody> {
+        let body = serde_json::to_vec(self).unwrap_or_default();
+        let mut response = Response::new(GatewayBody::from(Bytes::from(body)));
+        *response.status_mut() =
+            StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        response
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+
+    /// gRPC's answer without a message: everything is in one block of headers that ends the stream.
+    fn trailers_only(&self, code: GrpcCode) -> Response<GatewayBody> {
+        let mut response = Response::new(GatewayBody::EMPTY);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        headers.insert(GRPC_STATUS, HeaderValue::from(code as u16));
+        headers.insert(GRPC_MESSAGE, percent_encoded(self.message));
+        if let Some(wait_ms) = self.retry_after_ms {
+            headers.insert(GRPC_PUSHBACK, HeaderValue::from(wait_ms));
+        }
+        response
+    }
+}
+
+/// Whether a body can be left unread without ending the connection: it is empty, or small enough to have
+/// come with the head.
+fn is_small(body: &Incoming) -> bool {
+    const CAME_WITH_THE_HEAD: u64 = 8 * 1024;
+    body.is_end_stream() || body.size_hint().exact().is_some_and(|size| size <= CAME_WITH_THE_HEAD)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+/// As gRPC over HTTP/2 asks: printable ASCII but `%` stands as it is, the rest as `%XX`.
+fn percent_encoded(message: &str) -> HeaderValue {
+    let mut encoded = String::with_capacity(message.len());
+    for byte in message.bytes() {
+        match byte {
+            b' '..=b'~' if byte != b'%' => encoded.push(byte as char),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    HeaderValue::from_str(&encoded).unwrap_or(HeaderValue::from_static("unavailable"))
+}

@@ -1,0 +1,91 @@
+use super::{Histogram, HistogramSnapshot};
+use crate::proxy::ProxyError;
+use crate::rescue::{FAILURE_REASONS, reason_of};
+use http::StatusCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tidegate::MessagePriority;
+
+/// Names of the status classes, by the first digit.
+pub const STATUS_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// What one thread of the gateway counts. Each thread has its own, and a scrape adds them up, so that
+/// counting never makes threads wait for each other.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct ThreadMetrics {
+    answers: [AtomicU64; 5],
+    failures: [AtomicU64; FAILURE_REASONS.len()],
+    durations: [Histogram; 4],
+    connections: AtomicU64,
+    connections_total: AtomicU64,
+}
+
+/// The sum over all threads.
+#[derive(Clone, Debug, Default)]
+pub struct MetricsSnapshot {
+    /// Upstreams' answers passed on, by status class.
+    pub answers: [u64; 5],
+    /// Requests that got no answer from an upstream, by reason.
+    pub failures: [u64; FAILURE_REASONS.len()],
+    /// From head to the end of the answer, by priority.
+    pub durations: [HistogramSnapshot; 4],
+    /// Open client connections.
+    pub connections: u64,
+    /// Client connections since the start.
+    pub connections_total: u64,
+}
+
+// === impl ThreadMetrics ===
+
+impl ThreadMetrics {
+    /// Counts an upstream's answer.
+    pub fn answered(&self, priority: MessagePriority, status: StatusCode, duration: Duration) {
+        let class = usize::from(status.as_u16() / 100).saturating_sub(1).min(4);
+        self.answers[class].fetch_add(1, Ordering::Relaxed);
+        self.durations[priority.index()].record(duration);
+    }
+
+    /// Counts a request that got no answer from an upstream.
+    pub fn failed(&self, error: &ProxyError, priority: MessagePriority, duration: Duration) {
+        let reason = reason_of(error);
+        if let Some(index) = FAILURE_REASONS.iter().position(|name| *name == reason) {
+            self.failures[index].fetch_add(1, Ordering::Relaxed);
+        }
+        self.durations[priority.index()].record(duration);
+    }
+
+    /// Counts a connection that opens.
+    pub fn connected(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        self.connections_total.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a connection that closes.
+    pub fn disconnected(&self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Open connections of this thread.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Adds this thread's counts to a snapshot.
+    pub fn add_to(&self, snapshot: &mut MetricsSnapshot) {
+        add(&mut snapshot.answers, &self.answers);
+        add(&mut snapshot.failures, &self.failures);
+        for (total, histogram) in snapshot.durations.iter_mut().zip(&self.durations) {
+            histogram.add_to(total);
+        }
+        snapshot.connections += self.connections();
+        snapshot.connections_total += self.connections_total.load(Ordering::Relaxed);
+    }
+}
+
+fn add(totals: &mut [u64], counters: &[AtomicU64]) {
+    for (total, counter) in totals.iter_mut().zip(counters) {
+        *total += counter.load(Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,183 @@
+use super::connect::Opened;
+use super::{ConnectError, Connector, Fleet, Upstream};
+use crate::config::Scheme;
+use crate::proxy::UploadBody;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One thread's connections to all upstreams. Threads share none, so that a connection's tasks and the
+/// requests on it never wake another core.
+pub struct Pool {
+    connector: Connector,
+    idle_max: usize,
+    idle_timeout: Duration,
+    shelves: Vec<Mutex<Shelf>>,
+}
+
+/// The connections to one upstream that can take a request now.
+#[derive(Default)]
+struct Shelf {
+    /// Idle HTTP/1.1 connections, the last used on top.
+    idle: Vec<Idle>,
+    /// The HTTP/2 connection, shared by all its requests.
+    shared: Option<http2::SendRequest<UploadBody>>,
+}
+
+struct Idle {
+    sender: http1::SendRequest<UploadBody>,
+    since: Instant,
+}
+
+/// A connection taken for one request.
+pub struct Connection {
+    kind: Kind,
+    reused: bool,
+}
+
+enum Kind {
+    H1(http1::SendRequest<UploadBody>),
+    H2(http2::SendRequest<UploadBody>),
+}
+
+// === impl Pool ===
+
+impl Pool {
+    /// An empty pool for this fleet.
+    #[must_use]
+    pub fn new(
+        fleet: &Fleet,
+        connector: Connector,
+        idle_max: usize,
+        idle_timeout: Duration,
+    ) -> Self {
+        let shelves = fleet.all().iter().map(|_| Mutex::default()).collect();
+        Self { connector, idle_max, idle_timeout, shelves }
+    }
+
+    /// A connection that can take a request: an idle one, or a new one.
+    ///
+    /// # Errors
+    ///
+    /// When a new one is needed and can't be opened. Nothing was sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// A connection that was being opened is closed again; an idle one that was taken is closed.
+    pub async fn checkout(
+        &self,
+        upstream: &Upstream,
+        grpc: bool,
+    ) -> Result<Connection, ConnectError> {
+        // gRPC exists only over HTTP/2, so a plain upstream that is sent gRPC must speak it.
+        let wants_h2 = match upstream.scheme {
+            Scheme::H2c => true,
+            Scheme::Http => grpc,
+            Scheme::Https => self.shelf(upstream).shared.is_some(),
+        };
+        if wants_h2 {
+            if let Some(sender) = self.shared(upstream) {
+                return Ok(Connection { kind: Kind::H2(sender), reused: true });
+            }
+        } else {
+            while let Some(mut sender) = self.pop_idle(upstream) {
+                // A connection is put back when its answer has been read, which may be a moment before its
+                // task has noticed; one that was closed meanwhile says so here.
+                if sender.ready().await.is_ok() {
+                    return Ok(Connection { kind: Kind::H1(sender), reused: true });
+                }
+            }
+        }
+        let kind = match self.connector.open(upstream, wants_h2).await? {
+            Opened::H1(sender) => Kind::H1(sender),
+            Opened::H2(sender) => {
+                self.shelf(upstream).shared = Some(sender.clone());
+                Kind::H2(sender)
+            }
+        };
+        Ok(Connection { kind, reused: false })
+    }
+
+    /// Takes back a connection whose exchange is over, for the next request.
+    pub fn put_back(&self, upstream: &Upstream, connection: Connection) {
+        if let Kind::H1(sender) = connection.kind {
+            let mut shelf = self.shelf(upstream);
+            if shelf.idle.len() < self.idle_max && !sender.is_closed() {
+                shelf.idle.push(Idle { sender, since: Instant::now() });
+            }
+        }
+    }
+
+    /// Closes what has been idle for too long.
+    pub fn sweep(&self) {
+        let Some(oldest) = Instant::now().checked_sub(self.idle_timeout) else { return };
+        for shelf in &self.shelves {
+            lock(shelf).idle.retain(|idle| idle.since > oldest && !idle.sender.is_closed());
+        }
+    }
+
+    fn pop_idle(&self, upstream: &Upstream) -> Option<http1::SendRequest<UploadBody>> {
+        let mut shelf = self.shelf(upstream);
+        let top = shelf.idle.pop()?;
+        if top.since.elapsed() < self.idle_timeout {
+            return Some(top.sender);
+        }
+        // The last used is too old, so all below it are.
+        shelf.idle.clear();
+        None
+    }
+
+    fn shared(&self, upstream: &Upstream) -> Option<http2::SendRequest<UploadBody>> {
+        let mut shelf = self.shelf(upstream);
+        if shelf.shared.as_ref().is_some_and(http2::SendRequest::is_closed) {
+            shelf.shared = None;
+        }
+        shelf.shared.clone()
+    }
+
+    fn shelf(&self, upstream: &Upstream) -> MutexGuard<'_, Shelf> {
+        lock(&self.shelves[upstream.index])
+    }
+}
+
+/// A panic while a shelf is held leaves it whole: every change to it is one push or pop.
+fn lock(shelf: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
+    shelf.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// === impl Connection ===
+
+impl Connection {
+    /// Whether a request was on it before: such a one may have been closed by the peer just now.
+    #[must_use]
+    pub fn was_reused(&self) -> bool {
+        self.reused
+    }
+
+    /// Whether it is HTTP/2.
+    #[must_use]
+    pub fn is_h2(&self) -> bool {
+        matches!(self.kind, Kind::H2(_))
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    ///
+    /// # Errors
+    ///
+    /// The failure, with the request when it was certainly not sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// A request that is given up is cancelled: HTTP/1.1 closes the connection, HTTP/2 resets the stream.
+    pub async fn send(
+        &mut self,
+        request: Request<UploadBody>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<UploadBody>>> {
+        match &mut self.kind {
+            Kind::H1(sender) => sender.try_send_request(request).await,
+            Kind::H2(sender) => sender.try_send_request(request).await,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+use crate::support::{Client, TestGateway, Upstream, eventually, raw};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+#[tokio::test]
+async fn one_connection_too_many_is_told_so() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("[listen]\nconnections_max = 2\n", &[upstream.address]);
+    let one = TcpStream::connect(gateway.address).await.unwrap();
+    let _two = TcpStream::connect(gateway.address).await.unwrap();
+    let shared = gateway.inner().shared();
+    eventually("both are served", || shared.metrics().connections == 2).await;
+    let answer = raw(gateway.address, b"").await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("connection_limit"), "{answer}");
+    assert_eq!(Client::new(gateway.admin).get("/health/live").await.status, 200);
+    drop(one);
+    eventually("a place is free", || shared.metrics().connections == 1).await;
+    assert_eq!(Client::new(gateway.address).get("/").await.status, 200, "no latch");
+}
+
+#[tokio::test]
+async fn connections_are_spread_over_the_threads() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("[listen]\nthreads = 4\n", &[upstream.address]);
+    let mut held = Vec::new();
+    for _ in 0..40 {
+        held.push(TcpStream::connect(gateway.address).await.unwrap());
+    }
+    let shared = gateway.inner().shared();
+    eventually("all are served", || shared.metrics().connections == 40).await;
+    for thread in &shared.threads {
+        assert_eq!(thread.metrics.connections(), 10);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_says_nothing_or_half_a_head_is_closed() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("[listen]\nheader_timeout_ms = 100\n", &[upstream.address]);
+    for start in ["", "P", "PRI * HT", "GET / HTTP/1.1\r\nhost: x\r\nx-slow"] {
+        let mut tcp = TcpStream::connect(gateway.address).await.unwrap();
+        tcp.write_all(start.as_bytes()).await.unwrap();
+        let mut rest = Vec::new();
+        // Returns when the gateway closes; a reset is a close.
+        let _ = tcp.read_to_end(&mut rest).await;
+    }
+    let shared = gateway.inner().shared();
+    eventually("none is left", || shared.metrics().connections == 0).await;
+}
+
+#[tokio::test]
+async fn a_busy_connection_outlives_the_time_for_quiet_ones() {
+    let upstream = Upstream::closed().await;
+    let gateway = TestGateway::start("[listen]\nheader_timeout_ms = 100\n", &[upstream.address]);
+    let client = Client::new(gateway.address);
+    let answer = tokio::spawn(async move { client.get("/").await });
+    eventually("it is in flight", || gateway.in_flight() == 1).await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    upstream.gate.open();
+    assert_eq!(answer.await.unwrap().status, 200);
+}

@@ -1,0 +1,210 @@
+use crate::support::{Answer, Client, RawUpstream, TestGateway, Upstream, eventually};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Channel, Full};
+use std::convert::Infallible;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// A port on which nobody listens: it was bound and given back.
+fn dead_address() -> SocketAddr {
+    StdListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn assert_typed(answer: &Answer, status: u16, kind: &str, reason: &str) {
+    let body = answer.json();
+    assert_eq!(answer.status.as_u16(), status, "{body}");
+    assert_eq!(answer.header("content-type"), "application/json");
+    assert_eq!(
+        (body["type"].as_str(), body["reason"].as_str()),
+        (Some(kind), Some(reason)),
+        "{body}"
+    );
+    assert_eq!(body["code"], status);
+    assert!(!body["message"].as_str().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_dead_upstream_is_a_typed_502() {
+    let gateway = TestGateway::start("", &[dead_address()]);
+    let answer = Client::new(gateway.address).get("/").await;
+    assert_typed(&answer, 502, "bad_gateway", "connect_failed");
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn what_was_not_sent_goes_to_another_upstream() {
+    let alive = Upstream::start().await;
+    let config = "[proxy]\nhealth_interval_ms = 600000\n";
+    let gateway = TestGateway::start(config, &[dead_address(), alive.address, dead_address()]);
+    for _ in 0..20 {
+        let client = Client::new(gateway.address);
+        let request = client.request("POST", "/").body(Full::from("not idempotent")).unwrap();
+        assert_eq!(client.send(request).await.status, 200);
+    }
+    assert_eq!(alive.seen().len(), 20, "each exactly once");
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn an_upstream_that_comes_back_is_used_again() {
+    let address = dead_address();
+    let gateway = TestGateway::start("[proxy]\nhealth_interval_ms = 50\n", &[address]);
+    assert_eq!(Client::new(gateway.address).get("/").await.status, 502);
+    eventually("it is seen to be down", || !gateway.inner().shared().fleet.any_up()).await;
+    assert_eq!(Client::new(gateway.admin).get("/health/ready").await.status, 503);
+    let listener = tokio::net::TcpListener::bind(address).await.unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut tcp, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                if RawUpstream::read_head(&mut tcp).await {
+                    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                    let _ = tcp.write_all(answer).await;
+                }
+            });
+        }
+    });
+    eventually("it is seen to be up", || gateway.inner().shared().fleet.any_up()).await;
+    assert_eq!(Client::new(gateway.address).get("/").await.status, 200);
+    assert_eq!(Client::new(gateway.admin).get("/health/ready").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_reset_before_the_answer_is_a_typed_502_and_is_not_repeated() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let upstream = RawUpstream::start({
+        let asked = Arc::clone(&asked);
+        move |mut tcp| {
+            let asked = Arc::clone(&asked);
+            async move {
+                if RawUpstream::read_head(&mut tcp).await {
+                    asked.fetch_add(1, Ordering::Relaxed);
+                    reset(tcp);
+                }
+            }
+        }
+    })
+    .await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let client = Client::new(gateway.address);
+    let answer = client.send(client.request("POST", "/").body(Full::from("x")).unwrap()).await;
+    assert_typed(&answer, 502, "bad_gateway", "upstream_reset");
+    assert_eq!(asked.load(Ordering::Relaxed), 1, "what may have begun is not repeated");
+    gateway.balances().await;
+}
+
+/// Closes with a reset in place of an orderly end.
+fn reset(tcp: tokio::net::TcpStream) {
+    let socket = socket2::SockRef::from(&tcp);
+    socket.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+}
+
+#[tokio::test]
+async fn an_idle_connection_that_the_upstream_closed_is_not_the_client_s_problem() {
+    // Answers one request a connection, then closes it as soon as the next one has been sent.
+    let asked = Arc::new(AtomicUsize::new(0));
+    let upstream = RawUpstream::start({
+        let asked = Arc::clone(&asked);
+        move |mut tcp| {
+            let asked = Arc::clone(&asked);
+            async move {
+                if RawUpstream::read_head(&mut tcp).await {
+                    asked.fetch_add(1, Ordering::Relaxed);
+                    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+                    tcp.write_all(answer).await.unwrap();
+                    RawUpstream::read_head(&mut tcp).await;
+                }
+            }
+        }
+    })
+    .await;
+    let gateway = TestGateway::start("[listen]\nthreads = 1\n", &[upstream.address]);
+    for _ in 0..10 {
+        assert_eq!(Client::new(gateway.address).get("/").await.status, 200);
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 10);
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_come_is_a_typed_504() {
+    let upstream = Upstream::closed().await;
+    let gateway = TestGateway::start("[proxy]\nresponse_timeout_ms = 100\n", &[upstream.address]);
+    let answer = Client::new(gateway.address).get("/").await;
+    assert_typed(&answer, 504, "gateway_timeout", "response_timeout");
+    let stats = gateway.stats().await;
+    assert_eq!(stats["admission"]["finished"][2]["dropped"], 1, "a timeout is a sign of overload");
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn a_slow_upload_is_not_a_late_answer() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("[proxy]\nresponse_timeout_ms = 400\n", &[upstream.address]);
+    let client = Client::new(gateway.address);
+    let (mut sender, body) = Channel::<Bytes, Infallible>::new(1);
+    let request = client.request("POST", "/").body(body).unwrap();
+    tokio::spawn(async move {
+        for _ in 0..8 {
+            sender.send_data(Bytes::from("piece")).await.unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    });
+    assert_eq!(Answer::read(client.begin(request).await.unwrap()).await.status, 200);
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn a_client_that_stops_sending_is_told_so() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("[proxy]\nresponse_timeout_ms = 200\n", &[upstream.address]);
+    let client = Client::new(gateway.address);
+    let (mut sender, body) = Channel::<Bytes, Infallible>::new(1);
+    let request = client.request("POST", "/").body(body).unwrap();
+    sender.send_data(Bytes::from("the first half")).await.unwrap();
+    let answer = Answer::read(client.begin(request).await.unwrap()).await;
+    assert_typed(&answer, 408, "request_timeout", "upload_stalled");
+    drop(sender);
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_breaks_off_for_the_client_too() {
+    let upstream =
+        RawUpstream::saying(&["HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this"]).await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let client = Client::new(gateway.address);
+    let request = client.request("GET", "/").body(Full::<Bytes>::default()).unwrap();
+    let response = client.begin(request).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert!(response.into_body().collect().await.is_err(), "a short answer must not look whole");
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_stands_still_is_ended() {
+    let upstream = RawUpstream::start(|mut tcp| async move {
+        RawUpstream::read_head(&mut tcp).await;
+        let _ = tcp.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this").await;
+        let _ = tcp.read_u8().await;
+    })
+    .await;
+    let gateway =
+        TestGateway::start("[proxy]\nstream_idle_timeout_ms = 100\n", &[upstream.address]);
+    let client = Client::new(gateway.address);
+    let request = client.request("GET", "/").body(Full::<Bytes>::default()).unwrap();
+    let response = client.begin(request).await.unwrap();
+    assert!(response.into_body().collect().await.is_err());
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn garbage_from_an_upstream_is_a_typed_502() {
+    let upstream = RawUpstream::saying(&["this is not HTTP at all\r\n\r\n"]).await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let answer = Client::new(gateway.address).get("/").await;
+    assert_typed(&answer, 502, "bad_gateway", "upstream_reset");
+    gateway.balances().await;
+}

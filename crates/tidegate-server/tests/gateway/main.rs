@@ -1,0 +1,16 @@
+//! The real gateway on real sockets: every test starts its own, and talks to it as a client would.
+
+mod claims;
+mod connections;
+mod control;
+mod drain;
+mod failures;
+mod grpc;
+mod hostile;
+mod permits;
+mod proxying;
+mod shedding;
+mod streaming;
+mod support;
+mod tls;
+mod upgrade;

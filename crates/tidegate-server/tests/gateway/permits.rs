@@ -1,0 +1,133 @@
+//! Permits balance to zero whatever happens to the requests that hold them.
+
+use crate::support::{Client, RawUpstream, TestGateway, Upstream, eventually};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+#[tokio::test]
+async fn a_client_that_leaves_cancels_the_upstream_s_request_and_frees_its_permit() {
+    let (told, mut left) = tokio::sync::mpsc::channel(64);
+    let upstream = RawUpstream::start(move |mut tcp| {
+        let told = told.clone();
+        async move {
+            if RawUpstream::read_head(&mut tcp).await {
+                // Nothing is sent after the head, so this returns only when the gateway hangs up.
+                let end = tcp.read_u8().await;
+                told.send(end.is_err()).await.unwrap();
+            }
+        }
+    })
+    .await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        let mut tcp = TcpStream::connect(gateway.address).await.unwrap();
+        tcp.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        clients.push(tcp);
+    }
+    eventually("all are in flight", || gateway.in_flight() == 20).await;
+    drop(clients);
+    for _ in 0..20 {
+        assert!(left.recv().await.unwrap(), "the upstream sees the end");
+    }
+    gateway.balances().await;
+    let stats = gateway.stats().await;
+    assert_eq!(
+        stats["admission"]["finished"][2]["ignored"], 20,
+        "leaving says nothing about the load"
+    );
+}
+
+#[tokio::test]
+async fn streams_that_http2_clients_reset_free_their_permits() {
+    let upstream = Upstream::closed().await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let client = Client::h2(gateway.address);
+    let tasks: Vec<_> = (0..20)
+        .map(|_| {
+            let request = client.request("GET", "/").body(Full::<Bytes>::default()).unwrap();
+            tokio::spawn(async move { client.begin(request).await.map(drop) })
+        })
+        .collect();
+    eventually("all are in flight", || gateway.in_flight() == 20).await;
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_in_the_middle_of_an_answer_frees_its_permit() {
+    let upstream = RawUpstream::start(|mut tcp| async move {
+        RawUpstream::read_head(&mut tcp).await;
+        let _ = tcp.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nonly this").await;
+        let _ = tcp.read_u8().await;
+    })
+    .await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    for client in [Client::new(gateway.address), Client::h2(gateway.address)] {
+        let request = client.request("GET", "/").body(Full::<Bytes>::default()).unwrap();
+        let mut body = client.begin(request).await.unwrap().into_body();
+        assert!(body.frame().await.unwrap().unwrap().is_data());
+        assert_eq!(gateway.in_flight(), 1, "held until the answer's end");
+        drop(body);
+        gateway.balances().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_of_its_answer_is_cut() {
+    let upstream = RawUpstream::start(|mut tcp| async move {
+        RawUpstream::read_head(&mut tcp).await;
+        let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+        let mut chunk = b"10000\r\n".to_vec();
+        chunk.extend_from_slice(&[b'x'; 0x10000]);
+        chunk.extend_from_slice(b"\r\n");
+        let _ = tcp.write_all(head).await;
+        while tcp.write_all(&chunk).await.is_ok() {}
+    })
+    .await;
+    let config = "[listen]\nheader_timeout_ms = 100\n[proxy]\nstream_idle_timeout_ms = 200\n";
+    let gateway = TestGateway::start(config, &[upstream.address]);
+    let mut tcp = TcpStream::connect(gateway.address).await.unwrap();
+    tcp.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    eventually("it is in flight", || gateway.in_flight() == 1).await;
+    // Reads nothing; buffers fill; nobody waits for ever.
+    gateway.balances().await;
+    drop(tcp);
+}
+
+#[tokio::test]
+async fn upstream_resets_free_their_permits() {
+    let upstream = RawUpstream::start(|mut tcp| async move {
+        RawUpstream::read_head(&mut tcp).await;
+        socket2::SockRef::from(&tcp).set_linger(Some(std::time::Duration::ZERO)).unwrap();
+    })
+    .await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let tasks: Vec<_> = (0..50)
+        .map(|_| {
+            let client = Client::new(gateway.address);
+            tokio::spawn(async move { client.get("/").await.status.as_u16() })
+        })
+        .collect();
+    for task in tasks {
+        assert_eq!(task.await.unwrap(), 502);
+    }
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn a_panic_while_a_permit_is_held_frees_it() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let tracker = gateway.inner().shared().tracker.clone();
+    let panicked = tokio::spawn(async move {
+        let _permit = tracker.try_acquire_owned(tidegate::MessagePriority::High).unwrap();
+        panic!("on purpose");
+    })
+    .await;
+    assert!(panicked.unwrap_err().is_panic());
+    gateway.balances().await;
+    assert_eq!(Client::new(gateway.address).get("/").await.status, 200);
+}

@@ -1,0 +1,9 @@
+//! What the tests share: a gateway on free ports, upstreams that do as they are told, and clients.
+
+mod client;
+mod gateway;
+mod upstream;
+
+pub use client::{Answer, Client, raw};
+pub use gateway::{TestGateway, eventually};
+pub use upstream::{RawUpstream, Upstream};

@@ -1,0 +1,85 @@
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use tidegate_core::admission::MessagePriority;
+
+/// Virtual time, in nanoseconds since the start.
+pub(crate) type Time = u64;
+
+/// What will happen, in order of time; of what happens at the same time, what was planned first.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    heap: BinaryHeap<Entry>,
+    planned: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A phase begins.
+    Phase(usize),
+    /// A new message. Void if its phase is over.
+    Arrival { priority: MessagePriority, phase: usize },
+    /// The message that holds this place is done.
+    End { place: u32 },
+    /// A refused client comes back, for the how manieth time.
+    Return { priority: MessagePriority, attempt: u32 },
+    /// The advisor looks.
+    Observe,
+}
+
+#[derive(Debug)]
+struct Entry {
+    at: Time,
+    rank: u64,
+    event: Event,
+}
+
+// === impl Agenda ===
+
+impl Agenda {
+    pub(crate) fn plan(&mut self, at: Time, event: Event) {
+        self.planned += 1;
+        self.heap.push(Entry { at, rank: self.planned, event });
+    }
+
+    pub(crate) fn next(&mut self) -> Option<(Time, Event)> {
+        self.heap.pop().map(|entry| (entry.at, entry.event))
+    }
+}
+
+// === impl Entry ===
+
+impl Ord for Entry {
+    /// Reversed: the heap gives its greatest first, and the earliest is wanted.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.rank).cmp(&(self.at, self.rank))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Entry {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_comes_first_and_equals_in_the_order_of_planning() {
+        let mut agenda = Agenda::default();
+        agenda.plan(2, Event::Phase(0));
+        agenda.plan(1, Event::Phase(1));
+        agenda.plan(1, Event::Phase(2));
+        let order: Vec<_> = std::iter::from_fn(|| agenda.next()).collect();
+        assert_eq!(order, [(1, Event::Phase(1)), (1, Event::Phase(2)), (2, Event::Phase(0))]);
+    }
+}

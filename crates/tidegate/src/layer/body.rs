@@ -1,0 +1,80 @@
+use crate::{Outcome, OwnedPermit};
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+pin_project! {
+    /// The body of a response, with the permit of its request.
+    ///
+    /// The permit ends as soon as the body does, not when the body is dropped: a server may keep it around
+    /// for a while. The body of a refusal has no permit.
+    ///
+    /// # Errors
+    ///
+    /// Those of the body inside. An error ends the permit as [`Outcome::Dropped`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it before its end gives the place back at once, as [`Outcome::Ignored`].
+    #[derive(Debug)]
+    pub struct AdmittedBody<B> {
+        #[pin]
+        body: B,
+        permit: Option<OwnedPermit>,
+    }
+}
+
+// === impl AdmittedBody ===
+
+impl<B: Body> AdmittedBody<B> {
+    pub(super) fn new(body: B, permit: OwnedPermit) -> Self {
+        let mut permit = Some(permit);
+        // A server does not poll a body that says it has ended.
+        if body.is_end_stream() {
+            end(&mut permit, Outcome::Success);
+        }
+        Self { body, permit }
+    }
+
+    pub(super) fn without_permit(body: B) -> Self {
+        Self { body, permit: None }
+    }
+}
+
+impl<B: Body> Body for AdmittedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let mut this = self.project();
+        let frame = ready!(this.body.as_mut().poll_frame(cx));
+        match &frame {
+            Some(Err(_)) => end(this.permit, Outcome::Dropped),
+            None => end(this.permit, Outcome::Success),
+            // Nothing follows trailers, and a server need not ask whether something does.
+            Some(Ok(frame)) if frame.is_trailers() || this.body.is_end_stream() => {
+                end(this.permit, Outcome::Success);
+            }
+            Some(Ok(_)) => {}
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn end(permit: &mut Option<OwnedPermit>, outcome: Outcome) {
+    if let Some(permit) = permit.take() {
+        permit.finish(outcome);
+    }
+}

@@ -1,0 +1,78 @@
+use super::AdmittedBody;
+use crate::OwnedPermit;
+use http::Response;
+use pin_project_lite::pin_project;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+pin_project! {
+    /// The response to come of an [`AdmissionService`](super::AdmissionService).
+    ///
+    /// Holds the permit until the response is there and its body takes the permit over.
+    ///
+    /// # Panics
+    ///
+    /// When polled again after it was ready.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless polled"]
+    pub struct AdmissionFuture<F, B> {
+        #[pin]
+        state: State<F, B>,
+    }
+}
+
+pin_project! {
+    #[derive(Debug)]
+    #[project = StateProjection]
+    enum State<F, B> {
+        Admitted {
+            #[pin]
+            response: F,
+            permit: Option<OwnedPermit>,
+        },
+        Refused {
+            response: Option<Response<B>>,
+        },
+    }
+}
+
+// === impl AdmissionFuture ===
+
+impl<F, B> AdmissionFuture<F, B> {
+    pub(super) fn admitted(response: F, permit: OwnedPermit) -> Self {
+        Self { state: State::Admitted { response, permit: Some(permit) } }
+    }
+
+    pub(super) fn refused(response: Response<B>) -> Self {
+        Self { state: State::Refused { response: Some(response) } }
+    }
+}
+
+impl<F, B, E> Future for AdmissionFuture<F, B>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+    B: http_body::Body,
+{
+    type Output = Result<Response<AdmittedBody<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            StateProjection::Admitted { response, permit } => {
+                let result = ready!(response.poll(cx));
+                let permit = permit.take().expect("a future is not polled after it was ready");
+                Poll::Ready(match result {
+                    Ok(response) => Ok(response.map(|body| AdmittedBody::new(body, permit))),
+                    Err(error) => {
+                        permit.dropped();
+                        Err(error)
+                    }
+                })
+            }
+            StateProjection::Refused { response } => {
+                let response = response.take().expect("a future is not polled after it was ready");
+                Poll::Ready(Ok(response.map(AdmittedBody::without_permit)))
+            }
+        }
+    }
+}

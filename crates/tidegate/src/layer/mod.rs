@@ -1,0 +1,66 @@
+//! Admission as a tower layer for HTTP services.
+//!
+//! [`AdmissionLayer`] classifies each request, asks the tracker, and either passes the request on or answers
+//! with the refusal that the caller's closure makes of it. A permit lives until the body of the response has
+//! ended: a stream holds its place for as long as it flows.
+//!
+//! | what happened | outcome of the permit |
+//! |---|---|
+//! | the body ended | success |
+//! | the service or the body failed | dropped |
+//! | the future or the body was dropped before its end: the client left, a timeout, a panic | ignored |
+//!
+//! # Example
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http::{HeaderValue, Request, Response, StatusCode, header};
+//! use http_body_util::{BodyExt, Full};
+//! use std::convert::Infallible;
+//! use std::sync::Arc;
+//! use tidegate::layer::AdmissionLayer;
+//! use tidegate::{InFlightTracker, MessagePriority, PriorityLimits, Refusal, Sharing};
+//! use tower::{Layer, ServiceExt, service_fn};
+//!
+//! type Body = Full<Bytes>;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let limits = PriorityLimits { low: 1, ..PriorityLimits::default() };
+//! let tracker = Arc::new(InFlightTracker::new(limits, Sharing::Strict));
+//! let layer = AdmissionLayer::new(
+//!     Arc::clone(&tracker),
+//!     |request: &Request<Body>| match request.uri().path() {
+//!         "/report" => MessagePriority::Low,
+//!         _ => MessagePriority::Normal,
+//!     },
+//!     |refusal: Refusal| {
+//!         let mut response = Response::new(Body::from(refusal.to_string()));
+//!         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+//!         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+//!         response
+//!     },
+//! );
+//! let service = layer.layer(service_fn(async |_request: Request<Body>| {
+//!     Ok::<_, Infallible>(Response::new(Body::from("done")))
+//! }));
+//! let report = || Request::get("/report").body(Body::default()).expect("a valid request");
+//!
+//! let first = service.clone().oneshot(report()).await.expect("it can't fail");
+//! let second = service.clone().oneshot(report()).await.expect("it can't fail");
+//! assert_eq!(first.status(), StatusCode::OK);
+//! assert_eq!(second.status(), StatusCode::SERVICE_UNAVAILABLE, "the first has not been read yet");
+//!
+//! let answer = first.into_body().collect().await.expect("it can't fail").to_bytes();
+//! assert_eq!(answer, "done");
+//! assert_eq!(tracker.stats().low_in_flight, 0);
+//! # }
+//! ```
+
+mod body;
+mod future;
+mod service;
+
+pub use body::AdmittedBody;
+pub use future::AdmissionFuture;
+pub use service::{AdmissionLayer, AdmissionService};
