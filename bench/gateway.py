@@ -23,6 +23,7 @@ from harness import (
     LOAD_CORE,
     BenchError,
     MachineTimes,
+    alone,
     exit_on_sigterm,
     machine_line,
     require,
@@ -328,7 +329,7 @@ def main():
     exit_on_sigterm()
     options = parse_options()
     try:
-        with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as directory:
+        with alone(), tempfile.TemporaryDirectory(prefix="tidegate-bench-") as directory:
             return run(options, directory)
     except BenchError as error:
         print(f"gateway: {error}", file=sys.stderr)

@@ -1,6 +1,7 @@
 """What both benchmarks need: processes on chosen cores, their CPU and memory, wrk, the machine's noise."""
 
 import contextlib
+import fcntl
 import http.client
 import json
 import os
@@ -220,6 +221,17 @@ def machine_line():
         )
     kernel = os.uname()
     return f"{model}, {os.cpu_count()} cores, {kernel.sysname} {kernel.release} {kernel.machine}"
+
+
+@contextlib.contextmanager
+def alone():
+    """Two benchmarks at once would measure each other. The lock is on this file, so that none is left behind."""
+    with open(__file__) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BenchError("another benchmark is running: wait for it to end") from None
+        yield
 
 
 def require(*commands):

@@ -20,6 +20,7 @@ sys.dont_write_bytecode = True  # The run leaves nothing behind, so not even a c
 from harness import (
     BenchError,
     Process,
+    alone,
     exit_on_sigterm,
     free_ports,
     machine_line,
@@ -159,7 +160,7 @@ def parse_options():
 def main():
     exit_on_sigterm()
     try:
-        with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as directory:
+        with alone(), tempfile.TemporaryDirectory(prefix="tidegate-bench-") as directory:
             return run(parse_options(), directory)
     except BenchError as error:
         print(f"memory: {error}", file=sys.stderr)

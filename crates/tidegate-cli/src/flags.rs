@@ -10,8 +10,8 @@ Examples:
   tidegate config show --high-limit 50     says what would hold, and where each value comes from
   TIDEGATE_ADMISSION_HIGH_LIMIT=50 tidegate up
 
-Settings come from the file, then the environment, then flags; later wins. The file is --config, else
-TIDEGATE_CONFIG, else ./tidegate.toml if there is one.
+Settings come from the file, then the environment, then flags; later wins.
+The file is --config, else TIDEGATE_CONFIG, else ./tidegate.toml if there is one.
 
 Exit codes: 0 ok, 1 failed while running, 2 wrong flags or configuration.";
 

@@ -1,21 +1,38 @@
 use crate::failure::Failure;
-use tidegate_server::config::{LogConfig, LogFormat};
+use std::io::IsTerminal;
+use tidegate_server::config::{Loaded, LogConfig, LogFormat, Mistake, Mistakes, Origin};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::ParseError;
 
-/// The filter that the configuration asks for.
-pub fn filter(log: &LogConfig) -> Result<EnvFilter, Failure> {
-    EnvFilter::try_new(&log.level).map_err(|error| {
-        Failure::Usage(format!("1 mistake in the configuration:\n  log.level: {error}"))
-    })
+const KEY: &str = "log.level";
+
+/// Whether the filter is one. The configuration knows the simple ones; only the subscriber knows all.
+pub fn check(loaded: &Loaded) -> Result<(), Mistakes> {
+    let Err(error) = filter(&loaded.config.log) else { return Ok(()) };
+    let setting = loaded.origins.iter().find(|setting| setting.key == KEY);
+    Err(Mistakes::from(Mistake {
+        field: KEY.to_owned(),
+        origin: setting.map_or(Origin::Default, |setting| setting.origin.clone()),
+        given: format!("{:?}", loaded.config.log.level),
+        allowed: format!("a level or directives: {error}"),
+        suggestion: None,
+    }))
 }
 
 /// Sends log events to standard error, which leaves standard output to what a command prints.
 pub fn start(log: &LogConfig) -> Result<(), Failure> {
-    let subscriber =
-        tracing_subscriber::fmt().with_env_filter(filter(log)?).with_writer(std::io::stderr);
+    let filter = filter(log).map_err(|error| Failure::Usage(format!("{KEY}: {error}")))?;
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_writer(std::io::stderr);
     let started = match log.format {
         LogFormat::Text => subscriber.try_init(),
         LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
     };
     started.map_err(|error| Failure::Runtime(format!("can't start logging: {error}")))
+}
+
+fn filter(log: &LogConfig) -> Result<EnvFilter, ParseError> {
+    EnvFilter::try_new(&log.level)
 }

@@ -8,11 +8,20 @@ mod logging;
 mod sources;
 
 use clap::Parser;
+use failure::Failure;
+use flags::{Cli, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    commands::run(flags::Cli::parse().command).unwrap_or_else(|failure| {
+    run(Cli::parse().command).unwrap_or_else(|failure| {
         eprintln!("tidegate: {failure}");
         failure.exit_code()
     })
+}
+
+fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Up(flags) => commands::up::run(&flags),
+        Command::Config(command) => commands::config::run(&command).map(|()| ExitCode::SUCCESS),
+    }
 }

@@ -1,5 +1,6 @@
 use crate::failure::Failure;
 use crate::flags::SettingFlags;
+use crate::logging;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tidegate_server::config::{Loaded, Loader};
@@ -26,7 +27,9 @@ pub fn load(file: Option<&Path>, settings: &SettingFlags) -> Result<Sourced, Fai
     for typed in settings.typed() {
         loader = loader.flag_typed(typed.flag, typed.key, typed.value);
     }
-    Ok(Sourced { loaded: loader.load()?, file: file.map(|(path, _)| path) })
+    let loaded = loader.load()?;
+    logging::check(&loaded)?;
+    Ok(Sourced { loaded, file: file.map(|(path, _)| path) })
 }
 
 /// Lossy: a variable that is not UTF-8 is either not ours or a mistake, and is then reported as one.

@@ -1,5 +1,7 @@
 //! The real binary, in an empty directory and with an empty environment.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -140,6 +142,15 @@ fn a_missing_file_says_which_and_how_to_make_one() {
 }
 
 #[test]
+fn up_fails_with_1_when_its_port_is_taken() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let args = ["up", "--listen", &address, "--admin-listen", "127.0.0.1:0"];
+    let err = Place::new().run(&args).fails(1, &[&address, "--listen"]);
+    assert!(!err.contains('\u{1b}'), "no colours where nobody looks: {err:?}");
+}
+
+#[test]
 fn up_check_and_show_tell_all_mistakes_of_all_layers() {
     let place = Place::new();
     place.write("tidegate.toml", "[admission]\nhihg_limit = 50\nsharing = \"borow\"\n");
@@ -229,5 +240,7 @@ fn a_log_filter_is_checked_to_the_end() {
     let place = Place::new();
     place.run(&["config", "check", "--log-level", "info,hyper=warn"]).ok();
     place.run(&["config", "check", "--log-level", "loud"]).fails(2, &["log.level", "info"]);
-    place.run(&["config", "check", "--log-level", "a[b=c"]).fails(2, &["log.level"]);
+    place
+        .run(&["config", "check", "--log-level", "a[b=c"])
+        .fails(2, &["log.level (flag --log-level)"]);
 }

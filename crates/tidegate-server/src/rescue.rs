@@ -5,8 +5,7 @@ use crate::proxy::{GatewayBody, ProxyError, Unauthorized, is_grpc};
 use crate::upstream::ConnectError;
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
-use http::request::Parts;
-use http::{Response, StatusCode, Version};
+use http::{Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use serde::Serialize;
@@ -59,9 +58,9 @@ enum GrpcCode {
 impl Asker {
     /// Reads what matters from a request that is about to be decided.
     #[must_use]
-    pub fn of(head: &Parts, body: &Incoming) -> Self {
-        let http1 = head.version <= Version::HTTP_11;
-        Self { grpc: is_grpc(&head.headers), closes: http1 && !is_small(body) }
+    pub fn of(request: &Request<Incoming>) -> Self {
+        let http1 = request.version() <= Version::HTTP_11;
+        Self { grpc: is_grpc(request.headers()), closes: http1 && !is_small(request.body()) }
     }
 }
 

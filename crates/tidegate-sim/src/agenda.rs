@@ -12,12 +12,13 @@ pub(crate) struct Agenda {
     planned: u64,
 }
 
+/// Small on purpose: the heap moves these around more than anything else is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A phase begins.
-    Phase(usize),
+    Phase(u32),
     /// A new message. Void if its phase is over.
-    Arrival { priority: MessagePriority, phase: usize },
+    Arrival { priority: MessagePriority, phase: u32 },
     /// The message that holds this place is done.
     End { place: u32 },
     /// A refused client comes back, for the how manieth time.

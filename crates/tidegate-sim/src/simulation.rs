@@ -34,7 +34,7 @@ struct Simulation<'a> {
     places: Places<'a>,
     chance: [Chance; 4],
     tallies: [Tally; 4],
-    phase: usize,
+    phase: u32,
     end: Time,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Simulation<'a> {
         let mut seeds = SplitMix64::new(scenario.seed);
         let mut agenda = Agenda::default();
         let mut start = 0;
-        for (index, phase) in scenario.phases.iter().enumerate() {
+        for (index, phase) in (0..).zip(&scenario.phases) {
             agenda.plan(start, Event::Phase(index));
             start += nanos(phase.duration);
         }
@@ -112,8 +112,8 @@ impl<'a> Simulation<'a> {
 
     fn plan_arrival(&mut self, now: Time, priority: MessagePriority) {
         let phase = self.phase;
-        let per_s =
-            self.scenario.arrivals_per_s[priority.index()] * self.scenario.phases[phase].load;
+        let per_s = self.scenario.arrivals_per_s[priority.index()]
+            * self.scenario.phases[phase as usize].load;
         if per_s <= 0.0 {
             return;
         }

@@ -1,6 +1,6 @@
 //! An axum server that sheds by priority, with an honest Retry-After.
 //!
-//! `cargo run -p tidegate --example axum_admission`, then send it more than its three places can do:
+//! `cargo run -p tidegate --example axum_admission`, then send it more than its two places for Low can do:
 //!
 //! ```text
 //! for i in 1 2 3 4 5; do curl -si -H 'x-priority: low' localhost:3000/work & done; wait

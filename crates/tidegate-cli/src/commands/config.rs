@@ -1,7 +1,7 @@
 use crate::failure::Failure;
 use crate::flags::{ConfigCommand, SettingFlags};
+use crate::sources;
 use crate::sources::Sourced;
-use crate::{logging, sources};
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -46,7 +46,6 @@ fn init(path: &Path, force: bool) -> Result<(), Failure> {
 
 fn check(path: Option<&Path>, settings: &SettingFlags) -> Result<(), Failure> {
     let Sourced { loaded, file } = sources::load(path, settings)?;
-    logging::filter(&loaded.config.log)?;
     let source = file.map_or("no file".to_owned(), |path| path.display().to_string());
     print(&format!("ok: {source}: {}\n", summary(&loaded.config)))
 }

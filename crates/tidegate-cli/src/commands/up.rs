@@ -1,10 +1,15 @@
+use super::banner::Banner;
 use crate::failure::Failure;
 use crate::flags::UpFlags;
 use crate::{logging, sources};
+use std::io;
 use std::process::ExitCode;
 use tidegate_server::config::Config;
+use tidegate_server::gateway::{Drained, Gateway};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// `tidegate up`: starts the gateway and stays until it ends.
+/// `tidegate up`: starts the gateway and stays until a signal ends it.
 pub fn run(flags: &UpFlags) -> Result<ExitCode, Failure> {
     let sourced = sources::load(flags.file.path.as_deref(), &flags.settings)?;
     let config = sourced.loaded.config;
@@ -13,11 +18,63 @@ pub fn run(flags: &UpFlags) -> Result<ExitCode, Failure> {
         Some(path) => tracing::info!(file = %path.display(), "configured"),
         None => tracing::info!("configured without a file"),
     }
-    Ok(start(config))
+    serve(config)
 }
 
-/// Runs the gateway until a signal ends it.
-fn start(config: Config) -> ExitCode {
-    tracing::error!(address = %config.listen.address, "this build has no gateway");
-    ExitCode::FAILURE
+fn serve(config: Config) -> Result<ExitCode, Failure> {
+    let grace = config.listen.shutdown_grace;
+    // Before the gateway starts, so that no signal from then on is lost.
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(runtime_failure)?;
+    let mut signals = runtime.block_on(async { Signals::listen() }).map_err(runtime_failure)?;
+    let gateway = Gateway::start(config).map_err(runtime_failure)?;
+    println!("{}", Banner::of(&gateway));
+    runtime.block_on(async {
+        signals.next().await;
+        tracing::info!(grace_ms = grace.as_millis(), "draining: a second signal stops at once");
+        tokio::select! {
+            drained = tokio::task::spawn_blocking(|| gateway.shutdown()) => Ok(report(drained.ok())),
+            () = signals.next() => {
+                tracing::warn!("stopped at once: what was under way is cut");
+                // The draining thread would keep the process; there is nothing left to wait for.
+                std::process::exit(1)
+            }
+        }
+    })
+}
+
+fn runtime_failure(error: impl std::error::Error) -> Failure {
+    Failure::Runtime(error.to_string())
+}
+
+fn report(drained: Option<Drained>) -> ExitCode {
+    match drained {
+        Some(Drained { cut: 0 }) => tracing::info!("drained: everything under way was finished"),
+        Some(Drained { cut }) => {
+            tracing::warn!(cut, "the grace time is over: connections were cut")
+        }
+        None => return ExitCode::FAILURE,
+    }
+    ExitCode::SUCCESS
+}
+
+/// The signals that ask for an end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }

@@ -1,6 +1,6 @@
+use super::field::Kind;
 use super::items::{Item, Items};
 use super::mistakes::{Ledger, Mistake, quoted};
-use super::schema::Kind;
 use super::value::Raw;
 use super::{choice, schema};
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
 use super::Origin;
 use super::clients;
+use super::field::{Field, List, env_name};
 use super::items::{Item, Items};
 use super::mistakes::{Ledger, Mistake, nearest, quoted};
-use super::schema::{self, Field, LISTS, List, SETTINGS};
+use super::schema::{self, LISTS, SETTINGS};
 use super::settings::Said;
 use super::value::Raw;
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ pub(super) fn read(
         read_setting(field, env, said, ledger);
     }
     for list in LISTS {
-        let name = schema::env_name(list.key);
+        let name = env_name(list.key);
         if let (Some(text), Some(_)) = (env.get(&name), list.short) {
             let texts = [(text.as_str(), Origin::Env(name))];
             items.replace(list, short_items(list, texts, ledger));
@@ -59,25 +60,36 @@ fn read_setting(
 
 fn check_names(env: &BTreeMap<String, String>, items: &Items, ledger: &mut Ledger) {
     let known = known_names();
-    let unknown = env.keys().filter(|name| {
+    let unknown = env.iter().filter(|(name, value)| {
         name.starts_with(PREFIX)
             && !name.starts_with(TEST_PREFIX)
             && *name != schema::CONFIG_VARIABLE
+            && !is_service_link(name, value)
             && !known.contains(name)
-            && !clients::token_variables(items).any(|variable| variable == *name)
+            && !clients::token_variables(items).any(|variable| variable == name.as_str())
     });
-    for name in unknown {
+    for (name, _) in unknown {
         let near = nearest(name, known.iter().map(String::as_str));
-        let allowed =
-            "the variables that `tidegate config show` lists, or a name without TIDEGATE_";
-        let mistake = Mistake::new(name, &Origin::Env(name.clone()), "unknown variable", allowed);
+        let allowed = "the variables that `tidegate config init -` prints";
+        let mistake =
+            Mistake::new(name, &Origin::Env(name.clone()), "an unknown variable", allowed);
         ledger.add(mistake.suggest(near));
     }
 }
 
+/// Whether a container platform set it for a service whose name starts with `tidegate`: there, every process
+/// gets `TIDEGATE_SERVICE_HOST`, `TIDEGATE_PORT_8000_TCP_ADDR` and their like without asking.
+fn is_service_link(name: &str, value: &str) -> bool {
+    let numbered = |(_, rest): (&str, &str)| rest.starts_with(|c: char| c.is_ascii_digit());
+    name.ends_with("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || name.split_once("_PORT_").is_some_and(numbered)
+        || (name.ends_with("_PORT") && value.contains("://"))
+}
+
 fn known_names() -> Vec<String> {
     let lists = LISTS.iter().filter(|list| list.short.is_some());
-    let lists = lists.map(|list| schema::env_name(list.key));
+    let lists = lists.map(|list| env_name(list.key));
     SETTINGS.iter().flat_map(Field::env_names).chain(lists).collect()
 }
 
@@ -97,4 +109,25 @@ pub(super) fn short_items<'a>(
         }
     }
     items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_of_a_container_platform_are_not_ours() {
+        for (name, value) in [
+            ("TIDEGATE_SERVICE_HOST", "10.0.0.1"),
+            ("TIDEGATE_SERVICE_PORT_HTTP", "8000"),
+            ("TIDEGATE_PORT", "tcp://10.0.0.1:8000"),
+            ("TIDEGATE_PORT_8000_TCP_ADDR", "10.0.0.1"),
+            ("TIDEGATE_ADMIN_PORT_8001_TCP", "tcp://10.0.0.1:8001"),
+        ] {
+            assert!(is_service_link(name, value), "{name}");
+        }
+        assert!(!is_service_link("TIDEGATE_LISTEN_PORT", "8000"), "somebody's guess at a setting");
+        let ours = known_names();
+        assert!(!ours.iter().any(|name| is_service_link(name, "http://a:1")));
+    }
 }

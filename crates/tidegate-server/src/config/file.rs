@@ -1,7 +1,8 @@
 use super::Origin;
+use super::field::List;
 use super::items::{Item, Items};
 use super::mistakes::{Ledger, Mistake, nearest};
-use super::schema::{self, List};
+use super::schema;
 use super::settings::Said;
 use super::value::Raw;
 use toml::Spanned;
@@ -92,7 +93,7 @@ impl<'a> Reader<'a> {
             Some(_) => format!("[[{near}]]"),
             None => format!("[{near}]"),
         });
-        let mistake = Mistake::new(name, &self.at(key), "unknown section", UNKNOWN_ALLOWED);
+        let mistake = Mistake::new(name, &self.at(key), "an unknown section", UNKNOWN_ALLOWED);
         self.ledger.add(mistake.suggest(near));
     }
 
@@ -134,7 +135,7 @@ impl<'a> Reader<'a> {
                 None => {
                     let near = nearest(name, list.fields.iter().map(|field| field.key));
                     let mistake =
-                        Mistake::new(item.key(name), &origin, "unknown key", UNKNOWN_ALLOWED);
+                        Mistake::new(item.key(name), &origin, "an unknown key", UNKNOWN_ALLOWED);
                     self.ledger.add(mistake.suggest(near));
                 }
             }
@@ -150,7 +151,7 @@ impl<'a> Reader<'a> {
 
 /// The mistake of naming a key that is not in the schema.
 pub(super) fn unknown_key(key: &str, origin: &Origin) -> Mistake {
-    Mistake::new(key, origin, "unknown key", UNKNOWN_ALLOWED)
+    Mistake::new(key, origin, "an unknown key", UNKNOWN_ALLOWED)
         .suggest(nearest(key, schema::known_keys()))
 }
 

@@ -1,6 +1,6 @@
 use super::Origin;
+use super::field::{Field, List};
 use super::mistakes::{Ledger, Mistake};
-use super::schema::{Field, List};
 use super::value::{Raw, Value};
 use std::collections::{BTreeMap, BTreeSet};
 

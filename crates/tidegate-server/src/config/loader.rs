@@ -138,7 +138,7 @@ impl Flag {
                     Some(_) => format!("{}=… as a whole, or the file", list.key),
                     None => format!("[[{}]] in the file", list.key),
                 };
-                Mistake::new(&self.key, origin, "part of a list", allowed)
+                Mistake::new(&self.key, origin, "a part of a list", allowed)
             }
             None => file::unknown_key(&self.key, origin),
         }

@@ -7,7 +7,7 @@ const QUOTED_CHARS_MAX: usize = 80;
 /// One thing that is wrong with the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The key it is about, such as `admission.high_limit`.
+    /// The key it is about, such as `admission.high_limit` or `client[2].token`; entries count from 1.
     pub field: String,
     /// Where it was said.
     pub origin: Origin,

@@ -8,7 +8,10 @@ mod checks;
 mod choice;
 mod clients;
 mod env;
+mod field;
 mod file;
+#[cfg(test)]
+mod fuzz;
 mod items;
 mod loader;
 mod logging;
@@ -23,6 +26,7 @@ mod upstreams;
 mod value;
 
 pub use clients::{Anonymous, ClaimsConfig, Client};
+pub use field::{Field, List};
 pub use loader::{Loaded, Loader};
 pub use mistakes::{Mistake, Mistakes};
 pub use model::{
@@ -32,5 +36,5 @@ pub use model::{
 pub use origin::{Origin, Preset};
 pub use render::{Setting, init_file, show_json, show_text};
 pub use routes::{HeaderMatch, RouteRule};
-pub use schema::{Field, LISTS, List, SETTINGS};
+pub use schema::{LISTS, SETTINGS};
 pub use upstreams::{Scheme, UpstreamTarget};

@@ -1,6 +1,8 @@
 use super::Origin;
+use super::choice::{Choice, name_of};
+use super::field::{Fallback, Field, List, env_name};
 use super::items::Items;
-use super::schema::{self, Fallback, Field, LISTS, List, SETTINGS};
+use super::schema::{LISTS, SETTINGS};
 use super::settings::Settings;
 use super::value::{Raw, Value};
 use std::fmt::Write;
@@ -114,9 +116,23 @@ const INTRODUCTION: &str = "\
 ";
 
 fn write_setting(text: &mut String, field: &Field) {
-    let _ = writeln!(text, "\n# {}", field.doc);
-    let _ = writeln!(text, "# Allowed: {}. Environment: {}", allowed(field), env_names(field));
+    let _ = writeln!(text, "\n# {}{}", field.doc, default_note(field));
+    let _ = writeln!(text, "# Allowed: {}.", allowed(field));
+    let _ = writeln!(text, "# Environment: {}", env_names(field));
     let _ = writeln!(text, "#{} = {}", field.name(), default_text(field));
+}
+
+/// What the line below it can't say.
+fn default_note(field: &Field) -> String {
+    match field.fallback {
+        Fallback::Preset(of) => {
+            let by_role = |role: Role| format!("{} {}", name_of(role), of(role.limits()));
+            let presets: Vec<_> = Role::ALL.iter().copied().map(by_role).collect();
+            format!(" By role: {}.", presets.join(", "))
+        }
+        Fallback::Unset => " Not set by default.".to_owned(),
+        Fallback::Is(_) | Fallback::TenthOfGlobal => String::new(),
+    }
 }
 
 fn env_names(field: &Field) -> String {
@@ -145,7 +161,7 @@ fn default_text(field: &Field) -> String {
 fn write_list(text: &mut String, list: &List) {
     let _ = write!(text, "\n# {} At most {}.", list.doc, list.max);
     if list.short.is_some() {
-        let _ = write!(text, " Environment, with commas: {}", schema::env_name(list.key));
+        let _ = write!(text, " Environment, with commas: {}", env_name(list.key));
     }
     let _ = writeln!(text, "\n#");
     for field in list.fields {

@@ -1,8 +1,9 @@
 use super::Origin;
 use super::choice::{self, Choice};
+use super::field::{Fallback, Field};
 use super::mistakes::Ledger;
 use super::origin::Preset;
-use super::schema::{Fallback, Field, SETTINGS};
+use super::schema::SETTINGS;
 use super::value::{Raw, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

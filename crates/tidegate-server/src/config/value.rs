@@ -1,7 +1,7 @@
 use super::Origin;
 use super::choice::Choice;
+use super::field::{Field, Kind};
 use super::mistakes::{Mistake, nearest, quoted};
-use super::schema::{Field, Kind};
 use super::upstreams::UpstreamTarget;
 use std::net::SocketAddr;
 use tidegate::admission::MessagePriority;

@@ -1,10 +1,12 @@
 use super::forwarded::ForwardedCache;
-use crate::gateway::Activity;
+use crate::gateway::{Activity, ThreadContext};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// What is known of a client for as long as its connection lasts.
 pub struct ClientContext {
+    /// The thread that serves it.
+    pub thread: Arc<ThreadContext>,
     /// Where it connected from.
     pub peer: SocketAddr,
     /// Whether it came by TLS.
@@ -19,7 +21,13 @@ pub struct ClientContext {
 impl ClientContext {
     /// The context of a connection that was just accepted.
     #[must_use]
-    pub fn new(peer: SocketAddr, secure: bool, activity: Arc<Activity>) -> Self {
-        Self { peer, secure, activity, forwarded: ForwardedCache::new(peer.ip(), secure) }
+    pub fn new(
+        thread: Arc<ThreadContext>,
+        peer: SocketAddr,
+        secure: bool,
+        activity: Arc<Activity>,
+    ) -> Self {
+        let forwarded = ForwardedCache::new(peer.ip(), secure);
+        Self { thread, peer, secure, activity, forwarded }
     }
 }

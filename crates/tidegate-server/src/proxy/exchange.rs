@@ -113,11 +113,10 @@ struct Spare {
     headers: HeaderMap,
 }
 
-/// Where a request has got to.
-enum Attempt {
-    Answered(Box<Response<Incoming>>, Connection),
+/// A request that got no answer.
+enum Unanswered {
     /// It was not sent, or may safely be sent again.
-    Again(Request<UploadBody>),
+    Again(Box<Request<UploadBody>>),
     Failed(ProxyError),
 }
 
@@ -135,7 +134,8 @@ impl Offer<'_> {
     /// Sends the request to an upstream and waits for the head of its answer.
     ///
     /// What certainly was not sent goes to another upstream when one fails; what may have begun is not
-    /// repeated, unless it is idempotent, has no body, and failed on a connection that had been idle.
+    /// repeated, unless it is idempotent, has no body, and failed on a connection that had been idle long
+    /// enough to have been closed for that.
     ///
     /// # Errors
     ///
@@ -160,15 +160,13 @@ impl Offer<'_> {
                 }
             };
             // A connection that had been idle may just have been closed; its upstream is not to blame.
-            if !connection.was_reused() {
+            if !connection.may_be_stale() {
                 tried.insert(upstream.index);
             }
             match self.attempt(request, upstream, connection).await {
-                Attempt::Answered(response, connection) => {
-                    return Ok((*response, in_flight, connection));
-                }
-                Attempt::Again(unsent) => request = unsent,
-                Attempt::Failed(error) => {
+                Ok((response, connection)) => return Ok((response, in_flight, connection)),
+                Err(Unanswered::Again(unsent)) => request = *unsent,
+                Err(Unanswered::Failed(error)) => {
                     upstream.count_failure();
                     return Err(error);
                 }
@@ -182,35 +180,34 @@ impl Offer<'_> {
         mut request: Request<UploadBody>,
         upstream: &Upstream,
         mut connection: Connection,
-    ) -> Attempt {
-        if let Err(error) = self.address(&mut request, upstream, connection.is_h2()) {
-            return Attempt::Failed(error);
-        }
-        let spare = Spare::of(&request, connection.was_reused() && self.upload.is_none());
+    ) -> Result<(Response<Incoming>, Connection), Unanswered> {
+        self.address(&mut request, upstream, connection.is_h2()).map_err(Unanswered::Failed)?;
+        let spare = Spare::of(&request, connection.may_be_stale() && self.upload.is_none());
         let limit = self.thread.shared.config.proxy.response_timeout;
         let answer = {
             let sent = pin!(connection.send(request));
             head_within(limit, sent, self.upload.as_deref()).await
         };
         let mut failure = match answer {
-            Ok(Ok(response)) => return Attempt::Answered(Box::new(response), connection),
+            Ok(Ok(response)) => return Ok((response, connection)),
             Ok(Err(failure)) => failure,
             Err(Late::Upstream) => {
                 let upstream = upstream.name.clone();
-                return Attempt::Failed(ProxyError::ResponseTimeout { upstream, after: limit });
+                let error = ProxyError::ResponseTimeout { upstream, after: limit };
+                return Err(Unanswered::Failed(error));
             }
             Err(Late::Client) => {
-                return Attempt::Failed(ProxyError::UploadStalled { after: limit });
+                return Err(Unanswered::Failed(ProxyError::UploadStalled { after: limit }));
             }
         };
-        match (failure.take_message(), spare) {
-            (Some(unsent), _) => Attempt::Again(unsent),
-            (None, Some(spare)) => Attempt::Again(spare.into_request()),
+        Err(match (failure.take_message(), spare) {
+            (Some(unsent), _) => Unanswered::Again(Box::new(unsent)),
+            (None, Some(spare)) => Unanswered::Again(Box::new(spare.into_request())),
             (None, None) => {
-                let source = failure.into_error();
-                Attempt::Failed(ProxyError::Reset { upstream: upstream.name.clone(), source })
+                let (upstream, source) = (upstream.name.clone(), failure.into_error());
+                Unanswered::Failed(ProxyError::Reset { upstream, source })
             }
-        }
+        })
     }
 
     fn address(

@@ -1,7 +1,6 @@
 use super::head::TOKEN;
 use crate::config::{Anonymous, ClaimsConfig, Client, RouteRule};
-use http::request::Parts;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, Request};
 use tidegate::MessagePriority;
 use tidegate::admission::{MessageKind, Urgency};
 
@@ -41,15 +40,17 @@ impl Gatekeeper {
     /// # Errors
     ///
     /// When the client must show a token and does not.
-    pub fn priority(&self, head: &Parts) -> Result<MessagePriority, Unauthorized> {
-        let most = self.most_urgent(&head.headers)?;
+    pub fn priority<B>(&self, request: &Request<B>) -> Result<MessagePriority, Unauthorized> {
+        let (method, path) = (request.method(), request.uri().path());
+        let headers = request.headers();
+        let most = self.most_urgent(headers)?;
         let by_route = self
             .routes
             .iter()
-            .find(|rule| rule.matches(&head.method, head.uri.path(), &head.headers))
+            .find(|rule| rule.matches(method, path, headers))
             .map(|rule| rule.priority);
         let asked = by_route
-            .or_else(|| claimed(&head.headers))
+            .or_else(|| claimed(headers))
             .unwrap_or(MessageKind::ProxiedRequest.class().priority());
         Ok(asked.capped_at(most))
     }
@@ -105,12 +106,12 @@ mod tests {
         Gatekeeper::new(config.routes, config.claims)
     }
 
-    fn head(path: &str, headers: &[(&str, &str)]) -> Parts {
+    fn head(path: &str, headers: &[(&str, &str)]) -> Request<()> {
         let mut request = http::Request::get(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        request.body(()).unwrap().into_parts().0
+        request.body(()).unwrap()
     }
 
     #[test]
@@ -149,7 +150,7 @@ mod tests {
     fn anonymous_clients_can_be_refused() {
         let keeper = gatekeeper(&CLIENTS.replace("anonymous = \"low\"", "anonymous = \"refuse\""));
         assert_eq!(keeper.priority(&head("/", &[])), Err(Unauthorized::Missing));
-        assert!(!keeper.is_known(&head("/", &[]).headers));
-        assert!(keeper.is_known(&head("/", &[("tidegate-token", "0123456789abcdef")]).headers));
+        assert!(!keeper.is_known(head("/", &[]).headers()));
+        assert!(keeper.is_known(head("/", &[("tidegate-token", "0123456789abcdef")]).headers()));
     }
 }

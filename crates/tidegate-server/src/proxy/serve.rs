@@ -23,19 +23,18 @@ use tidegate::Outcome;
 ///
 /// Dropped when the client leaves: the upstream's request is cancelled and the permit ends as ignored.
 pub async fn serve(
-    thread: Arc<ThreadContext>,
     client: Arc<ClientContext>,
     request: Request<Incoming>,
 ) -> Result<Response<GatewayBody>, Infallible> {
+    let (client, thread) = (&*client, &*client.thread);
+    let shared = &*thread.shared;
     let busy = client.activity.enter();
     let started = Instant::now();
     if let Some(handler) = Handler::of(request.uri().path()) {
-        return Ok(answer(&thread.shared, handler, &request, thread.shared.guards_stats));
+        return Ok(answer(shared, handler, &request, shared.guards_stats));
     }
-    let (parts, body) = request.into_parts();
-    let asker = Asker::of(&parts, &body);
-    let shared = &thread.shared;
-    let priority = match shared.gatekeeper.priority(&parts) {
+    let asker = Asker::of(&request);
+    let priority = match shared.gatekeeper.priority(&request) {
         Ok(priority) => priority,
         Err(unauthorized) => return Ok(rescue::unauthorized(unauthorized, asker)),
     };
@@ -44,7 +43,7 @@ pub async fn serve(
         Err(refusal) => return Ok(rescue::refused(shared, refusal, asker)),
     };
     let admitted = Admitted { permit, started, busy };
-    match forward(&thread, &client, Request::from_parts(parts, body), admitted).await {
+    match forward(thread, client, request, admitted).await {
         Ok(response) => Ok(response),
         Err(error) => {
             thread.metrics.failed(&error, priority, started.elapsed());

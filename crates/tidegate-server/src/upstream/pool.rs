@@ -34,8 +34,13 @@ struct Idle {
 /// A connection taken for one request.
 pub struct Connection {
     kind: Kind,
-    reused: bool,
+    /// It was used before and then idle, so the peer may be closing it at this very moment.
+    may_be_stale: bool,
 }
+
+/// Servers close connections for idleness after seconds. One that was in use this recently is not about to
+/// be closed for it, and what is sent on it needs no spare copy.
+const FRESH: Duration = Duration::from_millis(500);
 
 enum Kind {
     H1(http1::SendRequest<UploadBody>),
@@ -79,14 +84,15 @@ impl Pool {
         };
         if wants_h2 {
             if let Some(sender) = self.shared(upstream) {
-                return Ok(Connection { kind: Kind::H2(sender), reused: true });
+                return Ok(Connection { kind: Kind::H2(sender), may_be_stale: true });
             }
         } else {
-            while let Some(mut sender) = self.pop_idle(upstream) {
+            while let Some(Idle { mut sender, since }) = self.pop_idle(upstream) {
                 // A connection is put back when its answer has been read, which may be a moment before its
                 // task has noticed; one that was closed meanwhile says so here.
                 if sender.ready().await.is_ok() {
-                    return Ok(Connection { kind: Kind::H1(sender), reused: true });
+                    let may_be_stale = since.elapsed() > FRESH;
+                    return Ok(Connection { kind: Kind::H1(sender), may_be_stale });
                 }
             }
         }
@@ -97,7 +103,7 @@ impl Pool {
                 Kind::H2(sender)
             }
         };
-        Ok(Connection { kind, reused: false })
+        Ok(Connection { kind, may_be_stale: false })
     }
 
     /// Takes back a connection whose exchange is over, for the next request.
@@ -118,11 +124,11 @@ impl Pool {
         }
     }
 
-    fn pop_idle(&self, upstream: &Upstream) -> Option<http1::SendRequest<UploadBody>> {
+    fn pop_idle(&self, upstream: &Upstream) -> Option<Idle> {
         let mut shelf = self.shelf(upstream);
         let top = shelf.idle.pop()?;
         if top.since.elapsed() < self.idle_timeout {
-            return Some(top.sender);
+            return Some(top);
         }
         // The last used is too old, so all below it are.
         shelf.idle.clear();
@@ -150,10 +156,10 @@ fn lock(shelf: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
 // === impl Connection ===
 
 impl Connection {
-    /// Whether a request was on it before: such a one may have been closed by the peer just now.
+    /// Whether the peer may just have closed it for idleness.
     #[must_use]
-    pub fn was_reused(&self) -> bool {
-        self.reused
+    pub fn may_be_stale(&self) -> bool {
+        self.may_be_stale
     }
 
     /// Whether it is HTTP/2.

@@ -1,0 +1,74 @@
+use std::fmt::{self, Write as _};
+use tidegate_server::config::{Config, Scheme, UpstreamTarget};
+use tidegate_server::gateway::Gateway;
+
+/// What `tidegate up` prints once it listens: where, in front of what, and what to try next.
+pub struct Banner<'a> {
+    gateway: &'a Gateway,
+    config: &'a Config,
+}
+
+// === impl Banner ===
+
+impl<'a> Banner<'a> {
+    pub fn of(gateway: &'a Gateway) -> Self {
+        Self { gateway, config: &gateway.shared().config }
+    }
+
+    fn data_url(&self) -> String {
+        let scheme = if self.config.listen.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.gateway.address())
+    }
+
+    fn upstreams(&self) -> String {
+        let mut lines = String::new();
+        if self.gateway.shared().demo {
+            lines.push_str(
+                "none given, so embedded DEMO upstreams answer; give yours with --upstream URL",
+            );
+        }
+        for target in &self.config.upstreams {
+            let gap = if lines.is_empty() { "" } else { "\n             " };
+            // Writing to a String can't fail.
+            let _ = write!(lines, "{gap}{}", url(target));
+        }
+        lines
+    }
+
+    fn limits(&self) -> String {
+        let limits = &self.config.admission.limits;
+        format!(
+            "{} at once: high {}, normal {}, low {}; critical is never refused",
+            limits.global_limit, limits.high, limits.normal, limits.low
+        )
+    }
+}
+
+impl fmt::Display for Banner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (data, admin) = (self.data_url(), format!("http://{}", self.gateway.admin_address()));
+        let insecure = if self.config.listen.tls.is_some() { " -k" } else { "" };
+        writeln!(f, "tidegate {} is up", env!("CARGO_PKG_VERSION"))?;
+        writeln!(f)?;
+        writeln!(f, "  clients    {data}")?;
+        writeln!(f, "  operators  {admin}  (/health/live /health/ready /metrics /v1/stats)")?;
+        writeln!(f, "  upstreams  {}", self.upstreams())?;
+        writeln!(f, "  limits     {}", self.limits())?;
+        writeln!(f)?;
+        writeln!(f, "Try:")?;
+        writeln!(f, "  curl -i{insecure} {data}/hello")?;
+        writeln!(f, "  curl -i{insecure} -H 'tidegate-priority: low' {data}/hello")?;
+        writeln!(f, "  curl -s {admin}/v1/stats")?;
+        writeln!(f)?;
+        write!(f, "Ctrl-C finishes what is under way and stops; a second one stops at once.")
+    }
+}
+
+fn url(target: &UpstreamTarget) -> String {
+    let scheme = match target.scheme {
+        Scheme::Http => "http",
+        Scheme::H2c => "h2c",
+        Scheme::Https => "https",
+    };
+    format!("{scheme}://{}", target.name)
+}
