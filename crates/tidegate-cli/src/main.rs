@@ -10,7 +10,13 @@ mod sources;
 use clap::Parser;
 use failure::Failure;
 use flags::{Cli, Command};
+use mimalloc::MiMalloc;
 use std::process::ExitCode;
+
+/// A proxied request allocates some dozens of small things and frees them a moment later, which is what this
+/// allocator is made for; the system's also gives pages back and asks for them again under load.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     run(Cli::parse().command).unwrap_or_else(|failure| {

@@ -21,7 +21,8 @@ const GRPC_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-m
 /// that something fails.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker {
-    grpc: bool,
+    /// It speaks gRPC, and understands nothing else.
+    pub grpc: bool,
     /// The body is left unread and can't be skipped, so HTTP/1.x must close the connection.
     closes: bool,
 }
@@ -67,7 +68,7 @@ impl Asker {
 /// A limit was reached: 503 with the reason and when to come back, or gRPC's own RESOURCE_EXHAUSTED.
 #[must_use]
 pub fn refused(shared: &Shared, refusal: Refusal, asker: Asker) -> Response<GatewayBody> {
-    let retry_after = shared.board.advice(refusal);
+    let retry_after = shared.board.advice_for_one(refusal);
     let limits = shared.tracker.limits();
     let (message, limit) = match refusal.reason {
         Reason::GlobalLimit => (

@@ -1,5 +1,5 @@
 use std::fmt::{self, Write as _};
-use tidegate_server::config::{Config, Scheme, UpstreamTarget};
+use tidegate_server::config::Config;
 use tidegate_server::gateway::Gateway;
 
 /// What `tidegate up` prints once it listens: where, in front of what, and what to try next.
@@ -30,7 +30,7 @@ impl<'a> Banner<'a> {
         for target in &self.config.upstreams {
             let gap = if lines.is_empty() { "" } else { "\n             " };
             // Writing to a String can't fail.
-            let _ = write!(lines, "{gap}{}", url(target));
+            let _ = write!(lines, "{gap}{}", target.url());
         }
         lines
     }
@@ -62,13 +62,4 @@ impl fmt::Display for Banner<'_> {
         writeln!(f)?;
         write!(f, "Ctrl-C finishes what is under way and stops; a second one stops at once.")
     }
-}
-
-fn url(target: &UpstreamTarget) -> String {
-    let scheme = match target.scheme {
-        Scheme::Http => "http",
-        Scheme::H2c => "h2c",
-        Scheme::Https => "https",
-    };
-    format!("{scheme}://{}", target.name)
 }

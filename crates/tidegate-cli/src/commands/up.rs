@@ -2,7 +2,7 @@ use super::banner::Banner;
 use crate::failure::Failure;
 use crate::flags::UpFlags;
 use crate::{logging, sources};
-use std::io;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 use tidegate_server::config::Config;
 use tidegate_server::gateway::{Drained, Gateway};
@@ -26,8 +26,10 @@ fn serve(config: Config) -> Result<ExitCode, Failure> {
     // Before the gateway starts, so that no signal from then on is lost.
     let runtime = Builder::new_current_thread().enable_all().build().map_err(runtime_failure)?;
     let mut signals = runtime.block_on(async { Signals::listen() }).map_err(runtime_failure)?;
+    raise_descriptor_limit(config.listen.connections_max);
     let gateway = Gateway::start(config).map_err(runtime_failure)?;
-    println!("{}", Banner::of(&gateway));
+    // Whoever closed our output did not ask us to stop.
+    let _ = writeln!(io::stdout(), "{}", Banner::of(&gateway));
     runtime.block_on(async {
         signals.next().await;
         tracing::info!(grace_ms = grace.as_millis(), "draining: a second signal stops at once");
@@ -40,6 +42,24 @@ fn serve(config: Config) -> Result<ExitCode, Failure> {
             }
         }
     })
+}
+
+/// A proxied connection takes a descriptor on either side; the usual soft limit of 1,024 would end the gateway
+/// long before its own limits do. Says so when the system allows less than is configured.
+fn raise_descriptor_limit(connections_max: usize) {
+    const OWN: u64 = 256;
+    let wanted = connections_max as u64 * 2 + OWN;
+    match rlimit::increase_nofile_limit(wanted) {
+        Ok(allowed) if allowed >= wanted => {}
+        Ok(allowed) => {
+            tracing::warn!(
+                allowed,
+                wanted,
+                "few file descriptors: raise `ulimit -n` or lower listen.connections_max"
+            );
+        }
+        Err(error) => tracing::warn!(%error, "the limit of file descriptors could not be raised"),
+    }
 }
 
 fn runtime_failure(error: impl std::error::Error) -> Failure {

@@ -134,7 +134,7 @@ mod tests {
     fn an_alert_is_raised_once_and_cleared_when_it_no_longer_holds() {
         let tracker = InFlightTracker::new(PriorityLimits::new(10, 5, 3, 2), Sharing::Strict);
         let advisor = RetryAdvisor::new(RetryBounds::default());
-        let (board, alerts) = (RetryBoard::new(&advisor), AlertBoard::default());
+        let (board, alerts) = (RetryBoard::new(RetryBounds::default()), AlertBoard::default());
         let mut observer = Observer::new(advisor, 0.8);
         let mut look = |ms| observer.observe(Duration::from_millis(ms), &tracker, &board, &alerts);
 

@@ -1,3 +1,4 @@
+use super::Anonymous;
 use super::items::Items;
 use super::mistakes::{Ledger, Mistake};
 use super::settings::Settings;
@@ -10,6 +11,7 @@ pub(super) fn run(settings: &Settings, items: &Items, ledger: &mut Ledger) {
     critical_reserve(settings, ledger);
     retry_bounds(settings, ledger);
     exposure(settings, items, ledger);
+    anonymous(settings, items, ledger);
     admin_exposure(settings, ledger);
     address_overlap(settings, ledger);
     tls_pair(settings, ledger);
@@ -64,6 +66,27 @@ fn exposure(settings: &Settings, items: &Items, ledger: &mut Ledger) {
         let allowed = "a loopback address while no client has a token: add a [[client]] with a \
                        token, or listen on 127.0.0.1";
         ledger.add(Mistake::new(key, settings.origin(key), address.to_string(), allowed));
+    }
+}
+
+/// The default lets everybody in, which is right on loopback and nowhere else; and to let nobody in is no use.
+fn anonymous(settings: &Settings, items: &Items, ledger: &mut Ledger) {
+    let (key, address_key) = ("claims.anonymous", "listen.address");
+    let address: SocketAddr = settings.get(address_key);
+    let has_clients = items.of("client").next().is_some();
+    let open = settings.are_sound(&[key, address_key]) && !is_loopback(address) && has_clients;
+    if open && !settings.is_explicit(key) {
+        let allowed = format!(
+            "a decision of yours while {address_key} is {address}: \"refuse\", or the most that \
+             clients without a token may claim"
+        );
+        ledger.add(Mistake::new(key, settings.origin(key), "nothing".to_owned(), allowed));
+    }
+    let refuses = matches!(settings.choice(key), Anonymous::Refuse);
+    if settings.are_sound(&[key]) && refuses && !has_clients {
+        let allowed =
+            "\"high\", \"normal\" or \"low\" while there is no [[client]]: nobody could get in";
+        ledger.add(Mistake::new(key, settings.origin(key), "\"refuse\"".to_owned(), allowed));
     }
 }
 

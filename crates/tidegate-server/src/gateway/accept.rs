@@ -12,7 +12,7 @@ use tokio::time::sleep;
 /// What a client hears that is one connection too many. Written raw: no thread is spent on it.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/json\r\n\
-    content-length: 166\r\n\
+    content-length: 175\r\n\
     retry-after: 1\r\n\
     tidegate-retry-after-ms: 1000\r\n\
     connection: close\r\n\r\n\

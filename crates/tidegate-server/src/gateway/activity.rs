@@ -1,5 +1,6 @@
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 /// What a client's connection is doing, as its watcher needs to know it. Written on every request, so all of
@@ -11,6 +12,20 @@ pub struct Activity {
     quiet_since_ms: AtomicU64,
     written: AtomicU64,
     write_blocked: AtomicBool,
+    order: AtomicU8,
+    waker: Mutex<Option<Waker>>,
+}
+
+/// What a connection is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Order {
+    /// Go on.
+    Go = 0,
+    /// Finish what is under way, then end.
+    End = 1,
+    /// End now.
+    Cut = 2,
 }
 
 /// One exchange on a connection, from the request's head to the end of its answer.
@@ -31,6 +46,8 @@ impl Activity {
             quiet_since_ms: AtomicU64::new(0),
             written: AtomicU64::new(0),
             write_blocked: AtomicBool::new(false),
+            order: AtomicU8::new(Order::Go as u8),
+            waker: Mutex::new(None),
         }
     }
 
@@ -55,6 +72,29 @@ impl Activity {
     #[must_use]
     pub fn written(&self) -> (u64, bool) {
         (self.written.load(Ordering::Relaxed), self.write_blocked.load(Ordering::Relaxed))
+    }
+
+    /// What the connection is told to do.
+    #[must_use]
+    pub fn order(&self) -> Order {
+        match self.order.load(Ordering::Acquire) {
+            0 => Order::Go,
+            1 => Order::End,
+            _ => Order::Cut,
+        }
+    }
+
+    /// Tells the connection what to do. An order is only ever made stricter.
+    pub fn give(&self, order: Order) {
+        self.order.fetch_max(order as u8, Ordering::AcqRel);
+        if let Some(waker) = &*self.waker.lock().unwrap_or_else(PoisonError::into_inner) {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Whom to wake when an order is given: the connection's task, which keeps its waker for life.
+    pub fn wake_on_order(&self, waker: &Waker) {
+        *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
     }
 
     pub(super) fn note_written(&self, bytes: usize) {

@@ -10,8 +10,9 @@ mod connection;
 mod control_thread;
 mod shared;
 mod start;
+mod warden;
 mod worker;
 
-pub use activity::{Activity, Busy};
+pub use activity::{Activity, Busy, Order};
 pub use shared::{Phase, Shared, ThreadContext};
 pub use start::{Drained, Gateway, GatewayError};

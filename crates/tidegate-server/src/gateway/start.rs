@@ -1,6 +1,7 @@
 use super::connection::Accepted;
 use super::shared::{Phase, Shared, ThreadContext, ThreadState};
-use super::{accept, control_thread, worker};
+use super::worker::Worker;
+use super::{accept, control_thread};
 use crate::admission::{AlertBoard, RetryBoard};
 use crate::chance::Chance;
 use crate::config::{Config, Scheme};
@@ -15,7 +16,6 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Instant, SystemTime};
 use tidegate::InFlightTracker;
-use tidegate::admission::RetryAdvisor;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -114,10 +114,8 @@ impl Gateway {
             let (sender, inbox) = mpsc::channel(INBOX);
             inboxes.push(sender);
             let context = thread_context(&shared, connector.clone(), index);
-            let tls = tls.clone();
-            threads.push(spawn(format!("tidegate-{index}"), move || {
-                worker::serve_forever(index, context, inbox, tls)
-            })?);
+            let worker = Worker::new(context, tls.clone());
+            threads.push(spawn(format!("tidegate-{index}"), move || worker.serve(index, inbox))?);
         }
         let acceptor = start_acceptor(listener, &shared, inboxes)?;
         let (stop_control, stop) = oneshot::channel();
@@ -173,7 +171,7 @@ fn shared_state(
 ) -> Result<Shared, GatewayError> {
     let admission = &config.admission;
     let tracker = Arc::new(InFlightTracker::new(admission.limits, admission.sharing));
-    let board = Arc::new(RetryBoard::new(&RetryAdvisor::new(admission.retry)));
+    let board = Arc::new(RetryBoard::new(admission.retry));
     let gatekeeper = Gatekeeper::new(config.routes.clone(), config.claims.clone());
     let fleet = Arc::new(Fleet::new(&config.upstreams)?);
     let mark = format!("1.1 tidegate-{:08x}", Chance::from_process().next() as u32);

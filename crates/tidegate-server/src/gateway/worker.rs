@@ -1,53 +1,74 @@
+use super::activity::Activity;
 use super::connection::{Accepted, serve_client};
-use super::{Phase, ThreadContext};
+use super::shared::{Phase, ThreadContext};
+use super::warden::Warden;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_rustls::TlsAcceptor;
 
-/// How often a thread shows that it is alive and closes idle connections to upstreams.
-const TICK: Duration = Duration::from_secs(1);
-
-/// Serves the connections that are handed over until the gateway drains, and then what is left of them for
-/// as long as the grace time allows. Answers how many had to be cut.
-pub async fn serve_forever(
-    index: usize,
+/// One serving thread: its clients, and who looks after them.
+pub struct Worker {
     thread: Arc<ThreadContext>,
-    mut inbox: mpsc::Receiver<Accepted>,
     tls: Option<TlsAcceptor>,
-) -> usize {
-    let mut phase = thread.shared.phase.clone();
-    let mut clients = JoinSet::new();
-    let mut ticks = interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            Some(accepted) = inbox.recv() => {
-                clients.spawn(serve_client(Arc::clone(&thread), accepted, tls.clone()));
-            }
-            Some(ended) = clients.join_next() => note_end(ended),
-            _ = ticks.tick() => {
-                thread.shared.saw(index);
-                thread.pool.sweep();
-            }
-            _ = phase.wait_for(|phase| *phase == Phase::Draining) => break,
-        }
-    }
-    drain(&thread, clients).await
+    warden: Warden,
+    clients: JoinSet<()>,
 }
 
-async fn drain(thread: &ThreadContext, mut clients: JoinSet<()>) -> usize {
-    let deadline = Instant::now() + thread.shared.config.listen.shutdown_grace;
-    loop {
-        tokio::select! {
-            ended = clients.join_next() => match ended {
-                Some(ended) => note_end(ended),
-                None => return 0,
-            },
-            () = sleep_until(deadline) => return clients.len(),
+// === impl Worker ===
+
+impl Worker {
+    pub fn new(thread: Arc<ThreadContext>, tls: Option<TlsAcceptor>) -> Self {
+        let warden = Warden::new(&thread.shared.config);
+        Self { thread, tls, warden, clients: JoinSet::new() }
+    }
+
+    /// Serves the connections that are handed over until the gateway drains, and then what is left of them
+    /// for as long as the grace time allows. Answers how many had to be cut.
+    pub async fn serve(mut self, index: usize, mut inbox: mpsc::Receiver<Accepted>) -> usize {
+        let mut phase = self.thread.shared.phase.clone();
+        let mut ticks = interval(self.warden.period());
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                Some(accepted) = inbox.recv() => self.take(accepted),
+                Some(ended) = self.clients.join_next() => note_end(ended),
+                _ = ticks.tick() => {
+                    self.thread.shared.saw(index);
+                    self.thread.pool.sweep();
+                    self.warden.pass();
+                }
+                _ = phase.wait_for(|phase| *phase == Phase::Draining) => break,
+            }
         }
+        self.drain(inbox).await
+    }
+
+    async fn drain(mut self, mut inbox: mpsc::Receiver<Accepted>) -> usize {
+        let deadline = Instant::now() + self.thread.shared.config.listen.shutdown_grace;
+        self.warden.drain();
+        // What was handed over just before the end is served too; no more can come once this is empty.
+        inbox.close();
+        while let Some(accepted) = inbox.recv().await {
+            self.take(accepted);
+        }
+        loop {
+            tokio::select! {
+                ended = self.clients.join_next() => match ended {
+                    Some(ended) => note_end(ended),
+                    None => return 0,
+                },
+                () = sleep_until(deadline) => return self.clients.len(),
+            }
+        }
+    }
+
+    fn take(&mut self, accepted: Accepted) {
+        let activity = Arc::new(Activity::new());
+        self.warden.take(&activity);
+        let client = serve_client(Arc::clone(&self.thread), accepted, activity, self.tls.clone());
+        self.clients.spawn(client);
     }
 }
 

@@ -43,7 +43,7 @@ pub async fn serve(
         Err(refusal) => return Ok(rescue::refused(shared, refusal, asker)),
     };
     let admitted = Admitted { permit, started, busy };
-    match forward(thread, client, request, admitted).await {
+    match forward(client, request, asker.grpc, admitted).await {
         Ok(response) => Ok(response),
         Err(error) => {
             thread.metrics.failed(&error, priority, started.elapsed());
@@ -53,15 +53,15 @@ pub async fn serve(
 }
 
 async fn forward(
-    thread: &ThreadContext,
     client: &ClientContext,
     mut request: Request<Incoming>,
+    grpc: bool,
     admitted: Admitted,
 ) -> Result<Response<GatewayBody>, ProxyError> {
-    let shared = &thread.shared;
+    let thread = &*client.thread;
+    let shared = &*thread.shared;
     let client_upgrade =
         request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
-    let grpc = is_grpc(request.headers());
     let (mut parts, body) = request.into_parts();
     let head = OutgoingHead::prepare(&mut parts, client, &shared.config.proxy, &shared.via)?;
     let (body, upload) = UploadBody::new(body);

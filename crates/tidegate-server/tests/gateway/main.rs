@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)] // A test that cannot go on should say where.
+
 //! The real gateway on real sockets: every test starts its own, and talks to it as a client would.
 
 mod claims;

@@ -1,0 +1,181 @@
+//! `tidegate up` as a process: started, asked with curl, and ended by signals.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A running `tidegate up` on free ports. Killed if its test fails.
+struct Up {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    banner: String,
+    data: String,
+    admin: String,
+}
+
+impl Up {
+    fn start(args: &[&str]) -> Self {
+        let mut child =
+            command(&["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"], args)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut banner = String::new();
+        while !banner.contains("Ctrl-C") {
+            assert_ne!(out.read_line(&mut banner).unwrap(), 0, "it ended at once: {banner}");
+        }
+        let url = |name: &str| {
+            let line = banner.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+            line.split_whitespace().nth(1).unwrap().to_owned()
+        };
+        let (data, admin) = (url("clients"), url("operators"));
+        Self { child, out, banner, data, admin }
+    }
+
+    fn signal(&self, name: &str) {
+        let status =
+            Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits for the end and answers the exit code.
+    fn end(&mut self) -> Option<i32> {
+        let mut rest = String::new();
+        let _ = self.out.read_to_string(&mut rest);
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(first: &[&str], then: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.arg("up").args(first).args(then).env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command
+}
+
+fn curl(args: &[&str]) -> String {
+    let output = Command::new("curl")
+        .args(["--silent", "--max-time", "30"])
+        .args(args)
+        .output()
+        .expect("curl is needed for this test: install it, or run `make setup`");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn with_no_upstream_one_command_shows_it_working_and_says_that_it_is_a_demonstration() {
+    let mut up = Up::start(&[]);
+    assert!(up.banner.contains("embedded DEMO upstreams"), "{}", up.banner);
+    let answer = curl(&["-i", &format!("{}/hello", up.data)]);
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(answer.contains("x-tidegate-demo: demo-"), "{answer}");
+    assert!(curl(&[&format!("{}/health/ready", up.admin)]).contains("\"ready\""));
+    assert!(curl(&["-N", &format!("{}/events", up.data)]).contains("data: event 10 of 10"));
+    assert!(curl(&[&format!("{}/v1/stats", up.admin)]).contains("\"demo\":true"));
+    assert!(curl(&["--http2-prior-knowledge", "-i", &up.data]).starts_with("HTTP/2 200"));
+    up.signal("-TERM");
+    assert_eq!(up.end(), Some(0));
+}
+
+#[test]
+fn everything_that_the_banner_says_to_try_works() {
+    let up = Up::start(&[]);
+    let lines: Vec<_> =
+        up.banner.lines().filter(|line| line.trim_start().starts_with("curl")).collect();
+    assert_eq!(lines.len(), 3, "{}", up.banner);
+    for line in lines {
+        let output = Command::new("sh").args(["-c", line.trim()]).output().unwrap();
+        assert!(output.status.success() && !output.stdout.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn a_terminated_gateway_finishes_what_is_under_way() {
+    let mut up = Up::start(&[]);
+    let url = format!("{}/slow?ms=1500", up.data);
+    let slow = thread::spawn(move || curl(&["-w", "%{http_code}", "-o", "/dev/null", &url]));
+    wait_until_under_way(&up);
+    up.signal("-INT");
+    assert_eq!(slow.join().unwrap(), "200");
+    assert_eq!(up.end(), Some(0));
+}
+
+#[test]
+fn a_second_signal_stops_at_once() {
+    let mut up = Up::start(&[]);
+    let url = format!("{}/slow?ms=60000", up.data);
+    let slow = thread::spawn(move || curl(&["-w", "%{http_code}", "-o", "/dev/null", &url]));
+    wait_until_under_way(&up);
+    up.signal("-TERM");
+    let draining = Instant::now();
+    while !curl(&[&format!("{}/health/ready", up.admin)]).contains("draining") {
+        assert!(draining.elapsed() < Duration::from_secs(30), "never began to drain");
+    }
+    up.signal("-TERM");
+    assert_eq!(up.end(), Some(1));
+    assert_eq!(slow.join().unwrap(), "000", "what was under way is cut");
+}
+
+fn wait_until_under_way(up: &Up) {
+    let start = Instant::now();
+    loop {
+        let stats = curl(&[&format!("{}/v1/stats", up.admin)]);
+        if stats.contains("\"normal_in_flight\":1") {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "never under way: {stats}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_said_plainly() {
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = holder.local_addr().unwrap();
+    let output = command(&["--listen", &taken.to_string()], &[]).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        error.contains(&format!("can't listen on {taken}")) && error.contains("--listen"),
+        "{error}"
+    );
+}
+
+#[test]
+fn overload_by_curl_is_refused_by_priority() {
+    let limits =
+        ["--global-limit", "10", "--high-limit", "5", "--normal-limit", "3", "--low-limit", "2"];
+    let up = Up::start(&limits);
+    let statuses: Vec<String> = thread::scope(|scope| {
+        let tasks: Vec<_> = (0..6)
+            .map(|_| {
+                let url = format!("{}/slow?ms=3000", up.data);
+                scope.spawn(move || {
+                    curl(&[
+                        "-H",
+                        "tidegate-priority: low",
+                        "-w",
+                        "%{http_code}",
+                        "-o",
+                        "/dev/null",
+                        &url,
+                    ])
+                })
+            })
+            .collect();
+        tasks.into_iter().map(|task| task.join().unwrap()).collect()
+    });
+    assert_eq!(statuses.iter().filter(|status| *status == "200").count(), 2, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| *status == "503").count(), 4, "{statuses:?}");
+}
