@@ -1,7 +1,7 @@
 # `make` says what there is. Every check of `make test` also runs alone.
 
 CARGO ?= cargo
-UPSTREAM ?= http://127.0.0.1:8000
+ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lint fmt unit loom doc bench
@@ -12,8 +12,8 @@ help: ## List the targets
 setup: ## Install what the checks need, or say what to install
 	@scripts/setup
 
-run: ## Start a gateway in front of UPSTREAM (default http://127.0.0.1:8000)
-	$(CARGO) run --release --locked --bin tidegate -- up --upstream $(UPSTREAM)
+run: ## Start a gateway, in front of a demonstration or as ARGS="--upstream http://…" says
+	$(CARGO) run --release --locked -- up $(ARGS)
 
 test: ## Everything that must pass before a change is merged; one command, also on a fresh machine
 	@scripts/test

@@ -5,7 +5,7 @@ use crate::config::{Scheme, UpstreamTarget};
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Request, Response};
-use http_body::{Body, Frame};
+use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -170,6 +170,15 @@ impl Body for DemoBody {
                 let event = Bytes::from(format!("data: event {} of 10\n\n", ticker.sent));
                 Poll::Ready(Some(Ok(Frame::data(event))))
             }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Text(text) => {
+                SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64))
+            }
+            Self::Events(_) => SizeHint::default(),
         }
     }
 }

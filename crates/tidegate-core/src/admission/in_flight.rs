@@ -1,5 +1,5 @@
 use super::limits::Rules;
-use super::stats::Totals;
+use super::stats::{Ends, Totals};
 use super::{
     Lanes, LoadState, MessagePriority, PriorityLimits, PriorityLoadStats, Reason, Refusal, Sharing,
 };
@@ -20,11 +20,13 @@ pub struct InFlightTracker {
     totals: Totals,
 }
 
-/// What every admission writes, on cache lines of its own: the limits beside it are only ever read.
+/// What every admission writes, apart from the limits, which are only ever read. In this order the word and
+/// the usual outcomes share one cache line: a permit that ends has just fetched the line it counts on.
 #[derive(Debug)]
-#[repr(align(128))]
+#[repr(C, align(128))]
 struct Hot {
     lanes: AtomicU64,
+    ends: Ends,
     /// Critical messages in flight beyond what the lane can count.
     critical_spill: AtomicU64,
 }
@@ -70,6 +72,7 @@ impl InFlightTracker {
         Self {
             hot: Hot {
                 lanes: AtomicU64::new(Lanes::EMPTY.word()),
+                ends: Ends::new(),
                 critical_spill: AtomicU64::new(0),
             },
             limits,
@@ -143,7 +146,7 @@ impl InFlightTracker {
     #[must_use]
     pub fn stats(&self) -> PriorityLoadStats {
         // Read before the lanes: see `Totals` on why the order matters.
-        let finished = self.totals.finished();
+        let finished = self.hot.ends.totals();
         let lanes = self.lanes();
         let spill = self.hot.critical_spill.load(Ordering::Acquire);
         self.totals.snapshot(finished, lanes, spill, &self.limits)
@@ -185,7 +188,7 @@ impl InFlightTracker {
             Place::Spill => self.hot.critical_spill.fetch_sub(1, Ordering::AcqRel),
         };
         // After the place is free, never before: see `Totals`.
-        self.totals.count_finish(priority, outcome);
+        self.hot.ends.count(priority, outcome);
     }
 }
 

@@ -52,7 +52,16 @@ pub struct OutcomeTotals {
     pub dropped: u64,
 }
 
-/// The counters behind the snapshot.
+/// How permits have ended.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Ends {
+    success: [AtomicU64; 4],
+    ignored: [AtomicU64; 4],
+    dropped: [AtomicU64; 4],
+}
+
+/// The counters behind the snapshot, but for the ends.
 ///
 /// What was acquired is not counted on the way in: it is what has finished plus what is in flight, which
 /// saves one contended write per message. A permit frees its place first and counts its end after, and a
@@ -61,7 +70,6 @@ pub struct OutcomeTotals {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Totals {
-    finished: [[AtomicU64; 3]; 4],
     shed: [[AtomicU64; 2]; 4],
     reported: [AtomicU64; 4],
 }
@@ -142,37 +150,49 @@ impl OutcomeTotals {
     }
 }
 
+// === impl Ends ===
+
+impl Ends {
+    pub(super) fn new() -> Self {
+        Self { success: zeros(), ignored: zeros(), dropped: zeros() }
+    }
+
+    #[inline]
+    pub(super) fn count(&self, priority: MessagePriority, outcome: Outcome) {
+        let lanes = match outcome {
+            Outcome::Success => &self.success,
+            Outcome::Ignored => &self.ignored,
+            Outcome::Dropped => &self.dropped,
+        };
+        lanes[priority.index()].fetch_add(1, Ordering::Release);
+    }
+
+    pub(super) fn totals(&self) -> [OutcomeTotals; 4] {
+        std::array::from_fn(|lane| OutcomeTotals {
+            success: self.success[lane].load(Ordering::Acquire),
+            ignored: self.ignored[lane].load(Ordering::Acquire),
+            dropped: self.dropped[lane].load(Ordering::Acquire),
+        })
+    }
+}
+
+fn zeros() -> [AtomicU64; 4] {
+    std::array::from_fn(|_| AtomicU64::new(0))
+}
+
 // === impl Totals ===
 
 impl Totals {
     pub(super) fn new() -> Self {
         Self {
-            finished: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
             shed: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
-            reported: std::array::from_fn(|_| AtomicU64::new(0)),
+            reported: zeros(),
         }
     }
 
     #[inline]
     pub(super) fn count_refusal(&self, priority: MessagePriority, reason: Reason) {
         self.shed[priority.index()][reason.index()].fetch_add(1, Ordering::Relaxed);
-    }
-
-    #[inline]
-    pub(super) fn count_finish(&self, priority: MessagePriority, outcome: Outcome) {
-        self.finished[priority.index()][outcome.index()].fetch_add(1, Ordering::Release);
-    }
-
-    pub(super) fn finished(&self) -> [OutcomeTotals; 4] {
-        std::array::from_fn(|lane| {
-            let of =
-                |outcome: Outcome| self.finished[lane][outcome.index()].load(Ordering::Acquire);
-            OutcomeTotals {
-                success: of(Outcome::Success),
-                ignored: of(Outcome::Ignored),
-                dropped: of(Outcome::Dropped),
-            }
-        })
     }
 
     pub(super) fn snapshot(
