@@ -20,5 +20,6 @@ pub mod rescue;
 pub mod telemetry;
 mod tls;
 pub mod upstream;
+mod wire;
 
 pub use tls::TlsSetupError;

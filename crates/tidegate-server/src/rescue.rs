@@ -1,5 +1,6 @@
 //! The one place where a failure becomes an HTTP status. No error elsewhere knows any.
 
+use crate::control::Handler;
 use crate::gateway::Shared;
 use crate::proxy::{GatewayBody, ProxyError, Unauthorized, is_grpc};
 use crate::upstream::ConnectError;
@@ -57,6 +58,9 @@ enum GrpcCode {
 // === impl Asker ===
 
 impl Asker {
+    /// Somebody who has sent nothing that would be left unread.
+    pub const PLAIN: Self = Self { grpc: false, closes: false };
+
     /// Reads what matters from a request that is about to be decided.
     #[must_use]
     pub fn of(request: &Request<Incoming>) -> Self {
@@ -92,11 +96,16 @@ pub fn refused(shared: &Shared, refusal: Refusal, asker: Asker) -> Response<Gate
     problem.into_response(GrpcCode::ResourceExhausted, asker)
 }
 
-/// No answer could be had from an upstream.
+/// No answer could be had from an upstream. On an exposed port the answer does not say which, nor what the
+/// system said of it; the log does.
 #[must_use]
-pub fn failed(error: &ProxyError, asker: Asker) -> Response<GatewayBody> {
+pub fn failed(error: &ProxyError, asker: Asker, exposed: bool) -> Response<GatewayBody> {
     let (status, kind, reason, grpc) = classify(error);
-    let message = error.to_string();
+    tracing::debug!(%error, reason, "a request failed");
+    let message = match exposed && !error.is_clients() {
+        true => "no answer could be had from an upstream".to_owned(),
+        false => error.to_string(),
+    };
     Problem::new(status, kind, reason, &message).into_response(grpc, asker)
 }
 
@@ -116,6 +125,25 @@ pub fn unauthorized(error: Unauthorized, asker: Asker) -> Response<GatewayBody> 
     response
 }
 
+/// An endpoint of the control plane was asked to change something.
+#[must_use]
+pub fn read_only() -> Response<GatewayBody> {
+    let message = "this endpoint is read only: use GET or HEAD";
+    let mut response =
+        Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "read_only", message)
+            .json();
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+    response
+}
+
+/// The admin port was asked for something else than the control plane.
+#[must_use]
+pub fn not_found() -> Response<GatewayBody> {
+    let paths = Handler::ALL.map(Handler::path).join(", ");
+    let message = format!("this is the admin port; it answers {paths}");
+    Problem::new(StatusCode::NOT_FOUND, "not_found", "unknown_path", &message).json()
+}
+
 /// A name for each failure, as metrics and answers use it.
 #[must_use]
 pub fn reason_of(error: &ProxyError) -> &'static str {
@@ -123,7 +151,7 @@ pub fn reason_of(error: &ProxyError) -> &'static str {
 }
 
 /// The names that [`reason_of`] can give.
-pub const FAILURE_REASONS: [&str; 11] = [
+pub const FAILURE_REASONS: [&str; 12] = [
     "loop",
     "connect_method",
     "bad_host",
@@ -135,6 +163,7 @@ pub const FAILURE_REASONS: [&str; 11] = [
     "response_timeout",
     "unasked_upgrade",
     "upload_stalled",
+    "upload_broken",
 ];
 
 fn classify(error: &ProxyError) -> (StatusCode, &'static str, &'static str, GrpcCode) {
@@ -167,6 +196,9 @@ fn classify(error: &ProxyError) -> (StatusCode, &'static str, &'static str, Grpc
         }
         ProxyError::UnaskedUpgrade { .. } => {
             (StatusCode::BAD_GATEWAY, "bad_gateway", "unasked_upgrade", Unavailable)
+        }
+        ProxyError::UploadBroken => {
+            (StatusCode::BAD_REQUEST, "bad_request", "upload_broken", InvalidArgument)
         }
         ProxyError::UploadStalled { .. } => {
             (StatusCode::REQUEST_TIMEOUT, "request_timeout", "upload_stalled", DeadlineExceeded)

@@ -39,6 +39,12 @@ pub enum TlsSetupError {
     NoAuthorities,
 }
 
+/// Both protocols, HTTP/2 first.
+pub(crate) const EITHER: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// HTTP/1.1 alone, where a protocol may be switched.
+pub(crate) const HTTP1_ONLY: [&[u8]; 1] = [b"http/1.1"];
+
 /// What accepts TLS from clients, offering HTTP/2 and HTTP/1.1.
 ///
 /// # Errors
@@ -60,16 +66,19 @@ pub(crate) fn server_acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsSetupE
             key: files.key.clone(),
             source,
         })?;
-    config.alpn_protocols = protocols();
+    config.alpn_protocols = owned(&EITHER);
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// What speaks TLS to `https` upstreams, offering HTTP/2 and HTTP/1.1.
+/// What speaks TLS to `https` upstreams, offering these protocols.
 ///
 /// # Errors
 ///
 /// When the bundle can't be read, or no authority is known at all.
-pub(crate) fn upstream_connector(bundle: Option<&Path>) -> Result<TlsConnector, TlsSetupError> {
+pub(crate) fn upstream_connector(
+    bundle: Option<&Path>,
+    protocols: &[&[u8]],
+) -> Result<TlsConnector, TlsSetupError> {
     let mut roots = RootCertStore::empty();
     match bundle {
         Some(path) => {
@@ -86,7 +95,7 @@ pub(crate) fn upstream_connector(bundle: Option<&Path>) -> Result<TlsConnector, 
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = protocols();
+    config.alpn_protocols = owned(protocols);
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
@@ -105,6 +114,6 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-fn protocols() -> Vec<Vec<u8>> {
-    vec![b"h2".to_vec(), b"http/1.1".to_vec()]
+fn owned(protocols: &[&[u8]]) -> Vec<Vec<u8>> {
+    protocols.iter().map(|name| name.to_vec()).collect()
 }

@@ -280,10 +280,17 @@ fn limits_must_fit_together() {
 
 #[test]
 fn an_open_port_needs_a_token() {
-    let mistake = only("listen.address = \"0.0.0.0:8000\"");
+    let decided = "proxy.forwarded = \"replace\"\nclaims.anonymous = \"low\"";
+    let mistake = only(&format!("listen.address = \"0.0.0.0:8000\"\n{decided}"));
     assert!(mistake.allowed.contains("add a [[client]] with a token, or listen on 127.0.0.1"));
     let client = "[[client]]\nname = \"a\"\ntoken = \"0123456789abcdef\"";
-    assert!(Config::from_toml(&format!("listen.address = \"[::]:80\"\n{client}")).is_ok());
+    let open = "listen.address = \"[::]:80\"";
+    assert!(Config::from_toml(&format!("{open}\n{decided}\n{client}")).is_ok());
+    let undecided = mistakes(&format!("{open}\n{client}")).to_string();
+    assert!(undecided.contains("claims.anonymous (default): given nothing"), "{undecided}");
+    assert!(undecided.contains("proxy.forwarded (default): given nothing"), "{undecided}");
+    let nobody = only("claims.anonymous = \"refuse\"");
+    assert!(nobody.allowed.contains("nobody could get in"), "{nobody}");
     for loopback in ["127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
         assert!(Config::from_toml(&format!("listen.address = \"{loopback}\"")).is_ok());
     }

@@ -32,3 +32,8 @@ pub use tidegate_core::admission::{
 };
 
 pub mod layer;
+
+/// The README's example is a test, so that it stays true.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -33,8 +33,9 @@ fn serve(config: Config) -> Result<ExitCode, Failure> {
     runtime.block_on(async {
         signals.next().await;
         tracing::info!(grace_ms = grace.as_millis(), "draining: a second signal stops at once");
+        let draining = tokio::task::spawn_blocking(|| gateway.shutdown());
         tokio::select! {
-            drained = tokio::task::spawn_blocking(|| gateway.shutdown()) => Ok(report(drained.ok())),
+            drained = draining => Ok(report(drained.ok())),
             () = signals.next() => {
                 tracing::warn!("stopped at once: what was under way is cut");
                 // The draining thread would keep the process; there is nothing left to wait for.

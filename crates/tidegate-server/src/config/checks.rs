@@ -12,6 +12,7 @@ pub(super) fn run(settings: &Settings, items: &Items, ledger: &mut Ledger) {
     retry_bounds(settings, ledger);
     exposure(settings, items, ledger);
     anonymous(settings, items, ledger);
+    forwarded(settings, ledger);
     admin_exposure(settings, ledger);
     address_overlap(settings, ledger);
     tls_pair(settings, ledger);
@@ -87,6 +88,20 @@ fn anonymous(settings: &Settings, items: &Items, ledger: &mut Ledger) {
         let allowed =
             "\"high\", \"normal\" or \"low\" while there is no [[client]]: nobody could get in";
         ledger.add(Mistake::new(key, settings.origin(key), "\"refuse\"".to_owned(), allowed));
+    }
+}
+
+/// The default believes what stands before it, which is right behind another proxy and nowhere else.
+fn forwarded(settings: &Settings, ledger: &mut Ledger) {
+    let (key, address_key) = ("proxy.forwarded", "listen.address");
+    let address: SocketAddr = settings.get(address_key);
+    let open = settings.are_sound(&[key, address_key]) && !is_loopback(address);
+    if open && !settings.is_explicit(key) {
+        let allowed = format!(
+            "a decision of yours while {address_key} is {address}: \"replace\" when clients reach it \
+             themselves, \"append\" behind another proxy, or \"off\""
+        );
+        ledger.add(Mistake::new(key, settings.origin(key), "nothing".to_owned(), allowed));
     }
 }
 

@@ -38,7 +38,7 @@ pub struct ListenConfig {
     /// Threads that serve, 0 … 256. Default 0, one a core; a loaded configuration has that resolved, so that
     /// it says at least 1.
     pub threads: usize,
-    /// Connections open at once, 1 … 1,000,000. Default 16,384.
+    /// Connections open at once, 1 … 1,000,000. Default 8,192.
     pub connections_max: usize,
     /// How long a request's head may take, 100 ms … 10 min. Default 30 s.
     pub header_timeout: Duration,

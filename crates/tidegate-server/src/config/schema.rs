@@ -67,7 +67,7 @@ pub const SETTINGS: &[Field] = &[
     ),
     integer("listen.threads", (0, 256), "0", "Threads that serve; 0 is one a core.")
         .unit("threads"),
-    integer("listen.connections_max", (1, 1_000_000), "16384", "Connections open at once.")
+    integer("listen.connections_max", (1, 1_000_000), "8192", "Connections open at once.")
         .unit("connections"),
     millis(
         "listen.header_timeout_ms",

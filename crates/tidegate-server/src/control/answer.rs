@@ -1,8 +1,9 @@
 use super::{GatewayStats, Handler, metrics};
 use crate::gateway::{Phase, Shared};
-use crate::proxy::GatewayBody;
+use crate::proxy::{GatewayBody, Unauthorized};
+use crate::rescue::{self, Asker};
 use bytes::Bytes;
-use http::header::{self, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
@@ -18,13 +19,9 @@ pub fn answer<B>(
 ) -> Response<GatewayBody> {
     let permit = shared.tracker.try_acquire(handler.kind().class().priority());
     let response = if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        method_not_allowed()
-    } else if guarded && handler.is_telling() && !shared.gatekeeper.is_known(request.headers()) {
-        let body = json!({
-            "message": "a token is needed here: send it in the tidegate-token header, or ask on the admin port",
-            "type": "unauthorized", "code": 401, "reason": "token_missing",
-        });
-        json_response(StatusCode::UNAUTHORIZED, &body)
+        rescue::read_only()
+    } else if let Err(unauthorized) = admit(shared, handler, request.headers(), guarded) {
+        rescue::unauthorized(unauthorized, Asker::PLAIN)
     } else {
         match handler {
             Handler::HealthLive => live(shared),
@@ -39,15 +36,13 @@ pub fn answer<B>(
     response
 }
 
-/// What the admin port says to any other path.
-#[must_use]
-pub fn not_found() -> Response<GatewayBody> {
-    let paths = Handler::ALL.map(Handler::path);
-    let body = json!({
-        "message": format!("this is the admin port; it answers {}", paths.join(", ")),
-        "type": "not_found", "code": 404, "reason": "unknown_path",
-    });
-    json_response(StatusCode::NOT_FOUND, &body)
+fn admit(
+    shared: &Shared,
+    handler: Handler,
+    headers: &HeaderMap,
+    guarded: bool,
+) -> Result<(), Unauthorized> {
+    if guarded && handler.is_telling() { shared.gatekeeper.require_known(headers) } else { Ok(()) }
 }
 
 fn live(shared: &Shared) -> Response<GatewayBody> {
@@ -74,16 +69,6 @@ fn ready(shared: &Shared) -> Response<GatewayBody> {
         "status": status, "upstreams_up": up, "upstreams": total, "load_state": state,
     });
     json_response(code, &body)
-}
-
-fn method_not_allowed() -> Response<GatewayBody> {
-    let body = json!({
-        "message": "this endpoint is read only: use GET or HEAD",
-        "type": "method_not_allowed", "code": 405, "reason": "read_only",
-    });
-    let mut response = json_response(StatusCode::METHOD_NOT_ALLOWED, &body);
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-    response
 }
 
 fn json_response(status: StatusCode, body: &impl serde::Serialize) -> Response<GatewayBody> {

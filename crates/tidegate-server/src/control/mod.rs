@@ -6,6 +6,6 @@ mod handlers;
 mod metrics;
 mod stats;
 
-pub use answer::{answer, not_found};
+pub use answer::answer;
 pub use handlers::Handler;
 pub use stats::GatewayStats;

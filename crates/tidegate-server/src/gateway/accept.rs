@@ -1,7 +1,8 @@
 use super::connection::{Accepted, Counted};
 use super::{Phase, Shared};
-use std::io::{self, Write};
-use std::net::{SocketAddr, TcpStream as StdTcpStream};
+use crate::wire;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream as StdTcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,7 +10,8 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::sleep;
 
-/// What a client hears that is one connection too many. Written raw: no thread is spent on it.
+/// What a client hears that is one connection too many, in the shape of `rescue`'s answers. Written raw: no
+/// thread is spent on it.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/json\r\n\
     content-length: 175\r\n\
@@ -40,17 +42,8 @@ pub async fn accept_forever(
 fn into_std(
     (tcp, peer): (tokio::net::TcpStream, SocketAddr),
 ) -> io::Result<(StdTcpStream, SocketAddr)> {
-    tcp.set_nodelay(true)?;
-    keep_alive(&tcp)?;
+    wire::prepare(&tcp)?;
     Ok((tcp.into_std()?, peer))
-}
-
-/// A client that vanished without a word would otherwise hold its connection, and a tunnel its permit.
-fn keep_alive(tcp: &tokio::net::TcpStream) -> io::Result<()> {
-    let probes = socket2::TcpKeepalive::new()
-        .with_time(Duration::from_secs(60))
-        .with_interval(Duration::from_secs(15));
-    socket2::SockRef::from(tcp).set_tcp_keepalive(&probes)
 }
 
 fn hand_over(
@@ -73,14 +66,21 @@ fn hand_over(
         }
     }
     shared.connections_refused.fetch_add(1, Ordering::Relaxed);
-    turn_away(tcp);
+    turn_away(tcp, shared.config.listen.tls.is_some());
 }
 
-/// One write that does not wait: whoever can't take it now would not be helped by waiting.
-fn turn_away(mut tcp: StdTcpStream) {
-    if let Err(error) = tcp.write_all(FULL) {
+/// One write that does not wait: whoever can't take it now would not be helped by waiting. What the client has
+/// sent is read away, or closing over it would reset the connection and take the answer along.
+fn turn_away(mut tcp: StdTcpStream, tls: bool) {
+    if tls {
+        // It would not understand; a closed connection is what it does.
+        return;
+    }
+    let told = tcp.write_all(FULL).and_then(|()| tcp.shutdown(Shutdown::Write));
+    if let Err(error) = told {
         tracing::debug!(%error, "a client over the connection limit left before it was told");
     }
+    let _ = tcp.read(&mut [0; 4096]);
 }
 
 /// Out of descriptors or memory: accepting again at once would spin.

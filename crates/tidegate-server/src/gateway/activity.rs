@@ -1,11 +1,12 @@
+use crate::proxy::Held;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
 
 /// What a client's connection is doing, as its watcher needs to know it. Written on every request, so all of
 /// it is a plain store on the connection's own thread.
-#[derive(Debug)]
 pub struct Activity {
     start: Instant,
     exchanges: AtomicU32,
@@ -14,6 +15,11 @@ pub struct Activity {
     write_blocked: AtomicBool,
     order: AtomicU8,
     waker: Mutex<Option<Waker>>,
+    /// The answers under way on a connection whose streams can stop one by one.
+    streams: Mutex<Vec<Weak<Held>>>,
+    /// Where the connection goes on once its protocol was switched.
+    tunnel: Mutex<Option<JoinHandle<()>>>,
+    switched: AtomicBool,
 }
 
 /// What a connection is told to do.
@@ -29,7 +35,6 @@ pub enum Order {
 }
 
 /// One exchange on a connection, from the request's head to the end of its answer.
-#[derive(Debug)]
 pub struct Busy {
     activity: Arc<Activity>,
 }
@@ -48,6 +53,9 @@ impl Activity {
             write_blocked: AtomicBool::new(false),
             order: AtomicU8::new(Order::Go as u8),
             waker: Mutex::new(None),
+            streams: Mutex::new(Vec::new()),
+            tunnel: Mutex::new(None),
+            switched: AtomicBool::new(false),
         }
     }
 
@@ -87,14 +95,51 @@ impl Activity {
     /// Tells the connection what to do. An order is only ever made stricter.
     pub fn give(&self, order: Order) {
         self.order.fetch_max(order as u8, Ordering::AcqRel);
-        if let Some(waker) = &*self.waker.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(waker) = &*lock(&self.waker) {
             waker.wake_by_ref();
         }
     }
 
     /// Whom to wake when an order is given: the connection's task, which keeps its waker for life.
     pub fn wake_on_order(&self, waker: &Waker) {
-        *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
+        *lock(&self.waker) = Some(waker.clone());
+    }
+
+    /// Watches over an answer on a stream of its own.
+    pub(crate) fn watch_stream(&self, held: &Arc<Held>) {
+        let mut streams = lock(&self.streams);
+        // Those that have ended go when there is no room, so a stream costs no search.
+        if streams.len() == streams.capacity() {
+            streams.retain(|stream| stream.strong_count() > 0);
+        }
+        streams.push(Arc::downgrade(held));
+    }
+
+    /// Takes away what streams hold that their client has let stand for this long.
+    pub(super) fn release_stopped_streams(&self, limit: Duration) {
+        lock(&self.streams).retain(|stream| match stream.upgrade() {
+            Some(held) => {
+                held.release_if_untouched_for(limit);
+                true
+            }
+            None => false,
+        });
+    }
+
+    /// Goes on in a tunnel: the connection's task ends when this does.
+    pub(crate) fn switch_to(&self, tunnel: JoinHandle<()>) {
+        self.switched.store(true, Ordering::Relaxed);
+        *lock(&self.tunnel) = Some(tunnel);
+    }
+
+    /// Whether the connection speaks another protocol now.
+    pub(super) fn has_switched(&self) -> bool {
+        self.switched.load(Ordering::Relaxed)
+    }
+
+    /// The tunnel, once.
+    pub(super) fn take_tunnel(&self) -> Option<JoinHandle<()>> {
+        lock(&self.tunnel).take()
     }
 
     pub(super) fn note_written(&self, bytes: usize) {
@@ -105,6 +150,10 @@ impl Activity {
     pub(super) fn note_write_blocked(&self) {
         self.write_blocked.store(true, Ordering::Relaxed);
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Default for Activity {

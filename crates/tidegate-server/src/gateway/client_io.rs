@@ -85,6 +85,10 @@ impl AsyncWrite for ClientIo {
         if this.closing.is_none() {
             ready!(Pin::new(&mut this.tcp).poll_shutdown(cx))?;
         }
+        // In a tunnel this is half an end, and what the client still sends is for the upstream.
+        if this.activity.has_switched() {
+            return Poll::Ready(Ok(()));
+        }
         let linger = this.closing.get_or_insert_with(|| Linger {
             deadline: Box::pin(sleep(LINGER_TIME)),
             budget: LINGER_BYTES,

@@ -3,22 +3,20 @@ use super::client_io::ClientIo;
 use super::shared::ThreadContext;
 use crate::proxy::{ClientContext, serve};
 use crate::telemetry::ThreadMetrics;
+use crate::wire::H2_PING_EVERY;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-
-/// Pings on an HTTP/2 connection, so that a client that vanished is noticed.
-const H2_PING_EVERY: Duration = Duration::from_secs(20);
 
 /// A connection of a client, just accepted.
 pub struct Accepted {
@@ -40,6 +38,7 @@ pub async fn serve_client(
     let io = ClientIo::new(tcp, Arc::clone(&activity));
     let limit = thread.shared.config.listen.header_timeout;
     let client = Arc::new(ClientContext::new(thread, peer, tls.is_some(), activity));
+    let activity = Arc::clone(&client.activity);
     match tls {
         None => serve_http(client, io).await,
         Some(tls) => match timeout(limit, tls.accept(io)).await {
@@ -48,6 +47,20 @@ pub async fn serve_client(
             Err(_elapsed) => tracing::debug!(%peer, "TLS handshake timed out"),
         },
     }
+    if let Some(tunnel) = activity.take_tunnel() {
+        follow(tunnel, &activity).await;
+    }
+}
+
+/// Stays with a connection that goes on as a tunnel, so that it is counted, drained and cut like any other.
+async fn follow(mut tunnel: JoinHandle<()>, activity: &Activity) {
+    poll_fn(|cx| {
+        if activity.order() == Order::Cut {
+            tunnel.abort();
+        }
+        Pin::new(&mut tunnel).poll(cx).map(drop)
+    })
+    .await;
 }
 
 async fn serve_http<S>(client: Arc<ClientContext>, stream: S)
@@ -87,7 +100,7 @@ fn http_builder() -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // Answers are mostly small, and one flat write costs less than gathering two pieces does.
     // Quiet connections are closed by `Warden`, which needs no timer a request as hyper's own would.
-    builder.http1().header_read_timeout(None).pipeline_flush(true).writev(false);
+    builder.http1().header_read_timeout(None).writev(false);
     builder
         .http2()
         .timer(TokioTimer::new())

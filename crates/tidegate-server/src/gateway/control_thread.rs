@@ -1,7 +1,8 @@
 use super::Shared;
 use crate::admission::{Observer, observe_forever};
-use crate::control::{Handler, answer, not_found};
-use crate::upstream::probe_forever;
+use crate::control::{Handler, answer};
+use crate::rescue;
+use crate::upstream::{Connector, probe_forever};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -19,21 +20,22 @@ use tokio::time::sleep;
 const CONNECTIONS_MAX: usize = 256;
 
 /// Everything that is not a client's request: the admin port, the observer and the probes.
-pub async fn run(listener: TcpListener, shared: Arc<Shared>, stop: oneshot::Receiver<()>) {
+pub async fn run(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    connector: Connector,
+    stop: oneshot::Receiver<()>,
+) {
     let admission = &shared.config.admission;
     let observer = Observer::new(RetryAdvisor::new(admission.retry), admission.warn_threshold);
-    let proxy = &shared.config.proxy;
+    let every = shared.config.proxy.health_interval;
     tokio::spawn(observe_forever(
         observer,
         Arc::clone(&shared.tracker),
         Arc::clone(&shared.board),
         Arc::clone(&shared.alerts),
     ));
-    tokio::spawn(probe_forever(
-        Arc::clone(&shared.fleet),
-        proxy.health_interval,
-        proxy.connect_timeout,
-    ));
+    tokio::spawn(probe_forever(Arc::clone(&shared.fleet), connector, every));
     tokio::select! {
         () = serve_admin(listener, Arc::clone(&shared)) => {}
         // The sender is dropped or used when the gateway ends; both mean the same.
@@ -69,7 +71,7 @@ async fn serve_operator(tcp: TcpStream, shared: Arc<Shared>) {
     let service = service_fn(move |request: Request<Incoming>| {
         let response = match Handler::of(request.uri().path()) {
             Some(handler) => answer(&shared, handler, &request, false),
-            None => not_found(),
+            None => rescue::not_found(),
         };
         async move { Ok::<_, Infallible>(response) }
     });

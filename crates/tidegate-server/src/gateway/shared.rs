@@ -41,8 +41,9 @@ pub struct Shared {
     pub via: HeaderValue,
     /// Whether the upstreams are the embedded demonstration.
     pub demo: bool,
-    /// Whether snapshots on the data port are for known clients only: it can be reached from elsewhere.
-    pub guards_stats: bool,
+    /// Whether the data port can be reached from elsewhere: what it says of the inside is then for known
+    /// clients only.
+    pub exposed: bool,
     /// Where it is in its life.
     pub phase: watch::Receiver<Phase>,
     /// One entry a serving thread.

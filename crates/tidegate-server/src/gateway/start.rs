@@ -114,12 +114,12 @@ impl Gateway {
             let (sender, inbox) = mpsc::channel(INBOX);
             inboxes.push(sender);
             let context = thread_context(&shared, connector.clone(), index);
-            let worker = Worker::new(context, tls.clone());
-            threads.push(spawn(format!("tidegate-{index}"), move || worker.serve(index, inbox))?);
+            let worker = Worker::new(index, context, tls.clone());
+            threads.push(spawn(format!("tidegate-{index}"), move || worker.serve(inbox))?);
         }
         let acceptor = start_acceptor(listener, &shared, inboxes)?;
         let (stop_control, stop) = oneshot::channel();
-        let control = start_control(admin, &shared, stop)?;
+        let control = start_control(admin, &shared, connector, stop)?;
         Ok(Self {
             shared,
             phase,
@@ -183,7 +183,7 @@ fn shared_state(
         fleet,
         via: HeaderValue::from_str(&mark).unwrap_or(HeaderValue::from_static("1.1 tidegate")),
         demo,
-        guards_stats: !config.listen.address.ip().is_loopback(),
+        exposed: !config.listen.address.ip().is_loopback(),
         phase,
         threads: (0..config.listen.threads).map(|_| ThreadState::default()).collect(),
         connections_refused: 0.into(),
@@ -221,12 +221,13 @@ fn start_acceptor(
 fn start_control(
     listener: StdTcpListener,
     shared: &Arc<Shared>,
+    connector: Connector,
     stop: oneshot::Receiver<()>,
 ) -> io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
     spawn("tidegate-control".to_owned(), move || async move {
         match tokio::net::TcpListener::from_std(listener) {
-            Ok(listener) => control_thread::run(listener, shared, stop).await,
+            Ok(listener) => control_thread::run(listener, shared, connector, stop).await,
             Err(error) => tracing::error!(%error, "the admin port can't be served"),
         }
     })

@@ -56,6 +56,8 @@ impl Warden {
         let (quiet_max, stall_max) = (self.quiet_max, self.stall_max);
         self.wards.retain_mut(|ward| {
             let Some(activity) = ward.activity.upgrade() else { return false };
+            // A little later than an answer ends by itself when it is the upstream that has stopped.
+            activity.release_stopped_streams(stall_max + stall_max / 4);
             let order = ward.judge(&activity, quiet_max, stall_max);
             if order != Order::Go {
                 activity.give(order);
@@ -77,7 +79,10 @@ impl Warden {
 
 impl Ward {
     fn judge(&mut self, activity: &Activity, quiet_max: Duration, stall_max: Duration) -> Order {
+        let (_, blocked) = activity.written();
         match activity.quiet_for() {
+            // The last of an answer is still on its way, however long ago its exchange was over.
+            Some(_) if blocked => self.judge_writes(activity, stall_max),
             Some(quiet) if quiet < quiet_max => Order::Go,
             // Half a head is no exchange, so a client that never finishes one is asked, and then cut.
             Some(_) if self.asked_to_end => Order::Cut,

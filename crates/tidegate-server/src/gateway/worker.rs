@@ -5,11 +5,12 @@ use super::warden::Warden;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use tokio_rustls::TlsAcceptor;
 
 /// One serving thread: its clients, and who looks after them.
 pub struct Worker {
+    index: usize,
     thread: Arc<ThreadContext>,
     tls: Option<TlsAcceptor>,
     warden: Warden,
@@ -19,14 +20,14 @@ pub struct Worker {
 // === impl Worker ===
 
 impl Worker {
-    pub fn new(thread: Arc<ThreadContext>, tls: Option<TlsAcceptor>) -> Self {
+    pub fn new(index: usize, thread: Arc<ThreadContext>, tls: Option<TlsAcceptor>) -> Self {
         let warden = Warden::new(&thread.shared.config);
-        Self { thread, tls, warden, clients: JoinSet::new() }
+        Self { index, thread, tls, warden, clients: JoinSet::new() }
     }
 
     /// Serves the connections that are handed over until the gateway drains, and then what is left of them
     /// for as long as the grace time allows. Answers how many had to be cut.
-    pub async fn serve(mut self, index: usize, mut inbox: mpsc::Receiver<Accepted>) -> usize {
+    pub async fn serve(mut self, mut inbox: mpsc::Receiver<Accepted>) -> usize {
         let mut phase = self.thread.shared.phase.clone();
         let mut ticks = interval(self.warden.period());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -34,18 +35,14 @@ impl Worker {
             tokio::select! {
                 Some(accepted) = inbox.recv() => self.take(accepted),
                 Some(ended) = self.clients.join_next() => note_end(ended),
-                _ = ticks.tick() => {
-                    self.thread.shared.saw(index);
-                    self.thread.pool.sweep();
-                    self.warden.pass();
-                }
+                _ = ticks.tick() => self.look_around(),
                 _ = phase.wait_for(|phase| *phase == Phase::Draining) => break,
             }
         }
-        self.drain(inbox).await
+        self.drain(inbox, ticks).await
     }
 
-    async fn drain(mut self, mut inbox: mpsc::Receiver<Accepted>) -> usize {
+    async fn drain(mut self, mut inbox: mpsc::Receiver<Accepted>, mut ticks: Interval) -> usize {
         let deadline = Instant::now() + self.thread.shared.config.listen.shutdown_grace;
         self.warden.drain();
         // What was handed over just before the end is served too; no more can come once this is empty.
@@ -59,9 +56,16 @@ impl Worker {
                     Some(ended) => note_end(ended),
                     None => return 0,
                 },
+                _ = ticks.tick() => self.look_around(),
                 () = sleep_until(deadline) => return self.clients.len(),
             }
         }
+    }
+
+    fn look_around(&mut self) {
+        self.thread.shared.saw(self.index);
+        self.thread.pool.sweep();
+        self.warden.pass();
     }
 
     fn take(&mut self, accepted: Accepted) {

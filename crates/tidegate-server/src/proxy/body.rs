@@ -1,8 +1,9 @@
-use super::exchange::Exchange;
+use super::held::Held;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
@@ -18,7 +19,7 @@ pub enum GatewayBody {
 /// An upstream's answer, and everything that is held until it has been passed on.
 pub struct ProxiedBody {
     inner: Incoming,
-    exchange: Option<Box<Exchange>>,
+    held: Arc<Held>,
     idle: IdleWatch,
 }
 
@@ -31,6 +32,9 @@ pub enum BodyError {
     /// The upstream sent nothing for too long.
     #[error(transparent)]
     Idle(#[from] StreamIdle),
+    /// The client took nothing for too long, and what the answer held was given up.
+    #[error("the client took nothing of its answer for too long")]
+    Stopped,
 }
 
 /// An upstream began to answer and then sent nothing for this long.
@@ -92,9 +96,9 @@ impl Body for GatewayBody {
 
 impl ProxiedBody {
     /// An answer whose head is here. One without a body is over at once.
-    pub(super) fn new(inner: Incoming, exchange: Exchange, idle_limit: Duration) -> Self {
+    pub(super) fn new(inner: Incoming, held: Arc<Held>, idle_limit: Duration) -> Self {
         let idle = IdleWatch { limit: idle_limit, timer: None, progressed: false };
-        let mut body = Self { inner, exchange: Some(Box::new(exchange)), idle };
+        let body = Self { inner, held, idle };
         body.complete_if_ended();
         body
     }
@@ -103,6 +107,11 @@ impl ProxiedBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        self.held.touch();
+        // Empty before the end means that it was taken away.
+        if self.held.is_gone() && !self.inner.is_end_stream() {
+            return Poll::Ready(Some(Err(BodyError::Stopped)));
+        }
         match Pin::new(&mut self.inner).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.progressed = true;
@@ -117,27 +126,27 @@ impl ProxiedBody {
                 self.complete();
                 Poll::Ready(None)
             }
-            Poll::Pending => self.idle.poll(cx).map(|idle| {
+            Poll::Pending => self.idle.poll(cx, &self.held).map(|idle| {
                 self.fail();
                 Some(Err(idle.into()))
             }),
         }
     }
 
-    fn complete_if_ended(&mut self) {
+    fn complete_if_ended(&self) {
         if self.inner.is_end_stream() {
             self.complete();
         }
     }
 
-    fn complete(&mut self) {
-        if let Some(exchange) = self.exchange.take() {
+    fn complete(&self) {
+        if let Some(exchange) = self.held.take() {
             exchange.complete();
         }
     }
 
-    fn fail(&mut self) {
-        if let Some(exchange) = self.exchange.take() {
+    fn fail(&self) {
+        if let Some(exchange) = self.held.take() {
             exchange.fail();
         }
     }
@@ -146,12 +155,20 @@ impl ProxiedBody {
 // === impl IdleWatch ===
 
 impl IdleWatch {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<StreamIdle> {
+    /// Ready when the upstream has stood still for too long. While the request is still being sent, that the
+    /// answer waits for it is no standing still.
+    fn poll(&mut self, cx: &mut Context<'_>, held: &Held) -> Poll<StreamIdle> {
         let limit = self.limit;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
         if std::mem::take(&mut self.progressed) {
             timer.as_mut().reset(Instant::now() + limit);
         }
-        timer.as_mut().poll(cx).map(|()| StreamIdle(limit))
+        while timer.as_mut().poll(cx).is_ready() {
+            match held.upload_progress().map(|progress| Instant::from_std(progress) + limit) {
+                Some(due) if due > Instant::now() => timer.as_mut().reset(due),
+                _ => return Poll::Ready(StreamIdle(limit)),
+            }
+        }
+        Poll::Pending
     }
 }

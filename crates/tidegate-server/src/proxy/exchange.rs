@@ -3,7 +3,7 @@ use super::head::OutgoingHead;
 use super::upload::UploadWatch;
 use crate::gateway::{Busy, ThreadContext};
 use crate::telemetry::ThreadMetrics;
-use crate::upstream::{ConnectError, Connection, InFlight, Pool, Tried, Upstream};
+use crate::upstream::{ConnectError, Connection, InFlight, Pool, Speaks, Tried, Upstream};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use std::pin::pin;
@@ -62,6 +62,9 @@ pub enum ProxyError {
         /// The upstream's name.
         upstream: String,
     },
+    /// The client's request broke off or was malformed in its body.
+    #[error("the request's body broke off or is malformed")]
+    UploadBroken,
     /// The client stopped sending its request.
     #[error("the client sent nothing of its request for {after:?}")]
     UploadStalled {
@@ -78,7 +81,7 @@ impl ProxyError {
     pub fn is_clients(&self) -> bool {
         match self {
             Self::Loop | Self::ConnectMethod | Self::BadHost | Self::BadTarget => true,
-            Self::UploadStalled { .. } => true,
+            Self::UploadStalled { .. } | Self::UploadBroken => true,
             Self::NoUpstream | Self::Connect { .. } | Self::Reset { .. } => false,
             Self::ResponseTimeout { .. } | Self::UnaskedUpgrade { .. } => false,
         }
@@ -93,6 +96,8 @@ pub struct Exchange {
     connection: Connection,
     pool: Arc<Pool>,
     upload: Option<Arc<UploadWatch>>,
+    /// Whether the whole request was out when the answer began. If not, the upstream may close over the rest.
+    reusable: bool,
     metrics: Arc<ThreadMetrics>,
     started: Instant,
     status: StatusCode,
@@ -134,8 +139,8 @@ impl Offer<'_> {
     /// Sends the request to an upstream and waits for the head of its answer.
     ///
     /// What certainly was not sent goes to another upstream when one fails; what may have begun is not
-    /// repeated, unless it is idempotent, has no body, and failed on a connection that had been idle long
-    /// enough to have been closed for that.
+    /// repeated, unless it is idempotent, has no body, and failed on a connection that was used before and may
+    /// just have been closed; and that once.
     ///
     /// # Errors
     ///
@@ -146,31 +151,38 @@ impl Offer<'_> {
     ) -> Result<(Response<Incoming>, InFlight, Connection), ProxyError> {
         let mut tried = Tried::default();
         let mut last = ProxyError::NoUpstream;
+        let mut may_repeat = self.upload.is_none() && request.method().is_idempotent();
         while !tried.is_full() {
             let chance = self.thread.chance.next();
             let Some(upstream) = self.thread.shared.fleet.pick(chance, &tried) else { break };
             let in_flight = upstream.enter();
-            let connection = match self.thread.pool.checkout(upstream, self.grpc).await {
+            let connection = match self.thread.pool.checkout(upstream, self.speaks()).await {
                 Ok(connection) => connection,
                 Err(source) => {
-                    note_down(upstream, &source);
+                    upstream.count_failure();
+                    upstream.note(Some(&source));
                     tried.insert(upstream.index);
                     last = ProxyError::Connect { upstream: upstream.name.clone(), source };
                     continue;
                 }
             };
-            // A connection that had been idle may just have been closed; its upstream is not to blame.
-            if !connection.may_be_stale() {
+            // A connection that was used before may just have been closed, which says nothing about its
+            // upstream; but once only, or a peer that takes and drops would be asked for ever.
+            let (reused, repeatable) = (connection.was_reused(), may_repeat);
+            if !(reused && repeatable) {
                 tried.insert(upstream.index);
             }
-            match self.attempt(request, upstream, connection).await {
+            match self.attempt(request, upstream, connection, reused && repeatable).await {
                 Ok((response, connection)) => return Ok((response, in_flight, connection)),
-                Err(Unanswered::Again(unsent)) => request = *unsent,
+                Err(Unanswered::Again(again)) => request = *again,
                 Err(Unanswered::Failed(error)) => {
-                    upstream.count_failure();
+                    if !error.is_clients() {
+                        upstream.count_failure();
+                    }
                     return Err(error);
                 }
             }
+            may_repeat = false;
         }
         Err(last)
     }
@@ -180,9 +192,10 @@ impl Offer<'_> {
         mut request: Request<UploadBody>,
         upstream: &Upstream,
         mut connection: Connection,
+        repeatable: bool,
     ) -> Result<(Response<Incoming>, Connection), Unanswered> {
         self.address(&mut request, upstream, connection.is_h2()).map_err(Unanswered::Failed)?;
-        let spare = Spare::of(&request, connection.may_be_stale() && self.upload.is_none());
+        let spare = repeatable.then(|| Spare::of(&request));
         let limit = self.thread.shared.config.proxy.response_timeout;
         let answer = {
             let sent = pin!(connection.send(request));
@@ -203,11 +216,25 @@ impl Offer<'_> {
         Err(match (failure.take_message(), spare) {
             (Some(unsent), _) => Unanswered::Again(Box::new(unsent)),
             (None, Some(spare)) => Unanswered::Again(Box::new(spare.into_request())),
+            (None, None) if self.upload.as_ref().is_some_and(|upload| upload.is_broken()) => {
+                Unanswered::Failed(ProxyError::UploadBroken)
+            }
             (None, None) => {
                 let (upstream, source) = (upstream.name.clone(), failure.into_error());
                 Unanswered::Failed(ProxyError::Reset { upstream, source })
             }
         })
+    }
+
+    /// What the request needs spoken. gRPC exists over HTTP/2 alone, switching over HTTP/1.1 alone.
+    fn speaks(&self) -> Speaks {
+        if self.head.wants_upgrade() {
+            Speaks::Http1
+        } else if self.grpc {
+            Speaks::Http2
+        } else {
+            Speaks::Either
+        }
     }
 
     fn address(
@@ -257,23 +284,16 @@ async fn head_within<T>(
     }
 }
 
-fn note_down(upstream: &Upstream, error: &ConnectError) {
-    upstream.count_failure();
-    if upstream.set_up(false) {
-        tracing::warn!(upstream = %upstream.name, %error, "upstream is down: no connection");
-    }
-}
-
 // === impl Spare ===
 
 impl Spare {
     /// Cloning a head costs little beside sending it, and only what may be repeated is cloned.
-    fn of(request: &Request<UploadBody>, repeatable: bool) -> Option<Self> {
-        (repeatable && request.method().is_idempotent()).then(|| Self {
+    fn of(request: &Request<UploadBody>) -> Self {
+        Self {
             method: request.method().clone(),
             uri: request.uri().clone(),
             headers: request.headers().clone(),
-        })
+        }
     }
 
     fn into_request(self) -> Request<UploadBody> {
@@ -297,13 +317,25 @@ impl Exchange {
     ) -> Self {
         let (pool, metrics) = (Arc::clone(&thread.pool), Arc::clone(&thread.metrics));
         let Admitted { permit, started, busy } = admitted;
-        Self { permit, in_flight, connection, pool, upload, metrics, started, status, _busy: busy }
+        let reusable = upload.as_ref().is_none_or(|upload| upload.has_ended());
+        Self {
+            reusable,
+            permit,
+            in_flight,
+            connection,
+            pool,
+            upload,
+            metrics,
+            started,
+            status,
+            _busy: busy,
+        }
     }
 
     /// The answer was passed on whole.
     pub fn complete(self) {
         self.metrics.answered(self.permit.priority(), self.status, self.started.elapsed());
-        if self.upload.as_ref().is_none_or(|upload| upload.has_ended()) {
+        if self.reusable {
             self.pool.put_back(self.in_flight.upstream(), self.connection);
         }
         self.permit.finish(Outcome::Success);
@@ -320,6 +352,12 @@ impl Exchange {
         self.in_flight.upstream().count_failure();
         self.metrics.answered(self.permit.priority(), self.status, self.started.elapsed());
         self.permit.finish(Outcome::Dropped);
+    }
+
+    /// When the request last moved, while it is still being sent.
+    pub fn upload_progress(&self) -> Option<Instant> {
+        let upload = self.upload.as_ref()?;
+        (!upload.has_ended()).then(|| upload.last_progress())
     }
 
     /// The answer is one that can't be passed on.

@@ -2,7 +2,7 @@ use super::hop_by_hop;
 use super::{ClientContext, ProxyError};
 use crate::config::{HostPolicy, ProxyConfig, Scheme};
 use crate::upstream::Upstream;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, Entry, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::uri::{self, Authority, PathAndQuery, Uri};
 use http::{Method, Version};
@@ -16,6 +16,8 @@ pub struct OutgoingHead {
     host: HeaderValue,
     upgrade: Option<HeaderValue>,
     trailers: bool,
+    /// The body's length is not known, which HTTP/1.1 must be told: a GET would lose its body otherwise.
+    chunked: bool,
 }
 
 // === impl OutgoingHead ===
@@ -31,6 +33,7 @@ impl OutgoingHead {
         client: &ClientContext,
         config: &ProxyConfig,
         via: &HeaderValue,
+        chunked: bool,
     ) -> Result<Self, ProxyError> {
         if parts.method == Method::CONNECT {
             return Err(ProxyError::ConnectMethod);
@@ -42,10 +45,11 @@ impl OutgoingHead {
         parts.headers.remove(TOKEN);
         // Met here already: the body is asked for only once the request was admitted.
         parts.headers.remove(header::EXPECT);
+        join_cookies(&mut parts.headers);
         client.forwarded.apply(&mut parts.headers, &host, config.forwarded);
         parts.headers.append(header::VIA, via.clone());
         let upgrade = stripped.upgrade.filter(|_| parts.version == Version::HTTP_11);
-        Ok(Self { path, host, upgrade, trailers: stripped.trailers })
+        Ok(Self { path, host, upgrade, trailers: stripped.trailers, chunked })
     }
 
     /// Whether the client wants to switch protocols.
@@ -70,10 +74,14 @@ impl OutgoingHead {
         if h2 {
             headers.remove(header::HOST);
             headers.remove(header::CONNECTION);
+            headers.remove(header::TRANSFER_ENCODING);
             *uri = self.absolute(upstream, policy)?;
         } else {
             *uri = Uri::from(self.path.clone());
             headers.insert(header::HOST, self.host_for(upstream, policy)?);
+            if self.chunked {
+                headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+            }
             if let Some(protocol) = &self.upgrade {
                 headers.insert(header::UPGRADE, protocol.clone());
                 headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
@@ -111,6 +119,18 @@ impl OutgoingHead {
         parts.authority = Some(authority);
         parts.path_and_query = Some(self.path.clone());
         Uri::from_parts(parts).map_err(|_| ProxyError::BadTarget)
+    }
+}
+
+/// HTTP/2 may cut a cookie into several fields, which HTTP/1.1 servers take for several cookies headers.
+fn join_cookies(headers: &mut HeaderMap) {
+    let Entry::Occupied(mut entry) = headers.entry(header::COOKIE) else { return };
+    if entry.iter().nth(1).is_none() {
+        return;
+    }
+    let crumbs: Vec<&[u8]> = entry.iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(whole) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])) {
+        entry.insert(whole);
     }
 }
 

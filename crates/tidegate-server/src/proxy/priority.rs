@@ -55,10 +55,16 @@ impl Gatekeeper {
         Ok(asked.capped_at(most))
     }
 
-    /// Whether the client shows a token that is known. True for everyone when none are given out.
-    #[must_use]
-    pub fn is_known(&self, headers: &HeaderMap) -> bool {
-        self.claims.clients.is_empty() || matches!(self.client(headers), Ok(Some(_)))
+    /// Lets pass who shows a token that is known, and everyone where no tokens were given out.
+    ///
+    /// # Errors
+    ///
+    /// When the token is missing or unknown.
+    pub fn require_known(&self, headers: &HeaderMap) -> Result<(), Unauthorized> {
+        match self.client(headers)? {
+            None if !self.claims.clients.is_empty() => Err(Unauthorized::Missing),
+            _ => Ok(()),
+        }
     }
 
     fn most_urgent(&self, headers: &HeaderMap) -> Result<MessagePriority, Unauthorized> {
@@ -70,7 +76,7 @@ impl Gatekeeper {
     }
 
     fn client(&self, headers: &HeaderMap) -> Result<Option<&Client>, Unauthorized> {
-        // Without clients a token means nothing here; it may be meant for a gate further down.
+        // Where no tokens were given out, one means nothing.
         if self.claims.clients.is_empty() {
             return Ok(None);
         }
@@ -150,7 +156,8 @@ mod tests {
     fn anonymous_clients_can_be_refused() {
         let keeper = gatekeeper(&CLIENTS.replace("anonymous = \"low\"", "anonymous = \"refuse\""));
         assert_eq!(keeper.priority(&head("/", &[])), Err(Unauthorized::Missing));
-        assert!(!keeper.is_known(head("/", &[]).headers()));
-        assert!(keeper.is_known(head("/", &[("tidegate-token", "0123456789abcdef")]).headers()));
+        assert_eq!(keeper.require_known(head("/", &[]).headers()), Err(Unauthorized::Missing));
+        let known = head("/", &[("tidegate-token", "0123456789abcdef")]);
+        assert_eq!(keeper.require_known(known.headers()), Ok(()));
     }
 }

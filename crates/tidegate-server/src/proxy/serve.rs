@@ -1,12 +1,13 @@
 use super::body::ProxiedBody;
 use super::exchange::{Admitted, Exchange, Offer};
 use super::head::OutgoingHead;
+use super::held::Held;
 use super::{ClientContext, GatewayBody, ProxyError, UploadBody, hop_by_hop, tunnel};
 use crate::control::{Handler, answer};
-use crate::gateway::ThreadContext;
 use crate::rescue::{self, Asker};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Request, Response, StatusCode, Version};
+use http_body::Body;
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use std::convert::Infallible;
@@ -31,7 +32,7 @@ pub async fn serve(
     let busy = client.activity.enter();
     let started = Instant::now();
     if let Some(handler) = Handler::of(request.uri().path()) {
-        return Ok(answer(shared, handler, &request, shared.guards_stats));
+        return Ok(answer(shared, handler, &request, shared.exposed));
     }
     let asker = Asker::of(&request);
     let priority = match shared.gatekeeper.priority(&request) {
@@ -47,7 +48,7 @@ pub async fn serve(
         Ok(response) => Ok(response),
         Err(error) => {
             thread.metrics.failed(&error, priority, started.elapsed());
-            Ok(rescue::failed(&error, asker))
+            Ok(rescue::failed(&error, asker, shared.exposed))
         }
     }
 }
@@ -63,7 +64,10 @@ async fn forward(
     let client_upgrade =
         request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
     let (mut parts, body) = request.into_parts();
-    let head = OutgoingHead::prepare(&mut parts, client, &shared.config.proxy, &shared.via)?;
+    let chunked = !body.is_end_stream() && body.size_hint().exact().is_none();
+    let config = &shared.config.proxy;
+    let head = OutgoingHead::prepare(&mut parts, client, config, &shared.via, chunked)?;
+    let streams = parts.version == Version::HTTP_2;
     let (body, upload) = UploadBody::new(body);
     let offer = Offer { thread, head: &head, upload: upload.clone(), grpc };
     match offer.send(Request::from_parts(parts, body)).await {
@@ -71,7 +75,7 @@ async fn forward(
             let held = (in_flight, connection);
             let exchange = Exchange::new(thread, admitted, held, upload, response.status());
             let upgrade = client_upgrade.filter(|_| head.wants_upgrade());
-            respond(response, exchange, upgrade, thread)
+            respond(response, exchange, upgrade, client, streams)
         }
         Err(error) => {
             // What the client did says nothing about the load; what an upstream did may.
@@ -86,7 +90,8 @@ fn respond(
     mut response: Response<Incoming>,
     exchange: Exchange,
     client_upgrade: Option<OnUpgrade>,
-    thread: &ThreadContext,
+    client: &ClientContext,
+    streams: bool,
 ) -> Result<Response<GatewayBody>, ProxyError> {
     let upstream_upgrade = (response.status() == StatusCode::SWITCHING_PROTOCOLS)
         .then(|| hyper::upgrade::on(&mut response));
@@ -95,20 +100,24 @@ fn respond(
     parts.extensions.clear();
     // The version was the upstream's and says nothing about the client's connection.
     parts.version = Version::HTTP_11;
-    let idle = thread.shared.config.proxy.stream_idle_timeout;
+    let idle = client.thread.shared.config.proxy.stream_idle_timeout;
     match (upstream_upgrade, client_upgrade) {
-        (Some(upstream), Some(client)) => {
+        (Some(upstream), Some(asked)) => {
             if let Some(protocol) = stripped.upgrade {
                 parts.headers.insert(header::UPGRADE, protocol);
             }
             parts.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-            tunnel::spawn(client, upstream, exchange, idle);
+            client.activity.switch_to(tunnel::spawn(asked, upstream, exchange, idle));
             Ok(Response::from_parts(parts, GatewayBody::EMPTY))
         }
         // Passed on, it would leave the client in a protocol that it did not ask for.
         (Some(_), None) => Err(exchange.unasked_upgrade()),
         (None, _) => {
-            let body = GatewayBody::Proxied(ProxiedBody::new(body, exchange, idle));
+            let held = Arc::new(Held::new(exchange));
+            if streams {
+                client.activity.watch_stream(&held);
+            }
+            let body = GatewayBody::Proxied(ProxiedBody::new(body, held, idle));
             Ok(Response::from_parts(parts, body))
         }
     }
@@ -116,7 +125,10 @@ fn respond(
 
 /// Whether a request speaks gRPC, by its content type.
 pub fn is_grpc(headers: &HeaderMap) -> bool {
-    headers
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+    let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    // Not gRPC-Web, which is made for HTTP/1.1.
+    match kind.and_then(|kind| kind.strip_prefix(b"application/grpc")) {
+        Some(rest) => matches!(rest.first(), None | Some(b'+' | b';')),
+        None => false,
+    }
 }

@@ -21,6 +21,7 @@ pub struct UploadWatch {
     progress_ms: AtomicU64,
     ended: AtomicBool,
     starved: AtomicBool,
+    broken: AtomicBool,
 }
 
 // === impl UploadBody ===
@@ -77,6 +78,7 @@ impl UploadWatch {
             progress_ms: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             starved: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
         }
     }
 
@@ -88,8 +90,11 @@ impl UploadWatch {
                 let elapsed_ms =
                     u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
                 self.progress_ms.store(elapsed_ms, Ordering::Relaxed);
-                if frame.is_none() || at_end {
-                    self.ended.store(true, Ordering::Relaxed);
+                match frame {
+                    Some(Err(_)) => self.broken.store(true, Ordering::Relaxed),
+                    None => self.ended.store(true, Ordering::Relaxed),
+                    Some(Ok(_)) if at_end => self.ended.store(true, Ordering::Relaxed),
+                    Some(Ok(_)) => {}
                 }
             }
         }
@@ -103,6 +108,11 @@ impl UploadWatch {
     /// Whether the whole request went out.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Whether the request broke off on the client's side.
+    pub fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
     }
 
     /// Whether it is the client that everybody waits for.

@@ -1,7 +1,8 @@
-use super::Upstream;
+use super::{Speaks, Upstream};
 use crate::config::{ProxyConfig, Scheme};
 use crate::proxy::UploadBody;
-use crate::tls::{TlsSetupError, upstream_connector};
+use crate::tls::{EITHER, HTTP1_ONLY, TlsSetupError, upstream_connector};
+use crate::wire::{self, H2_PING_EVERY};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::ServerName;
@@ -10,21 +11,31 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-
-/// Pings on an HTTP/2 connection with requests on it, so that a peer that vanished is noticed.
-const H2_PING_EVERY: Duration = Duration::from_secs(20);
+use tokio_rustls::client::TlsStream;
 
 /// Opens connections to upstreams.
 #[derive(Clone)]
 pub struct Connector {
-    tls: Option<TlsConnector>,
+    tls: Option<Tls>,
     timeout: Duration,
+}
+
+/// TLS by what is offered to the upstream.
+#[derive(Clone)]
+struct Tls {
+    either: TlsConnector,
+    http1: TlsConnector,
 }
 
 /// What was opened: its kind is the upstream's choice under TLS, and the scheme's otherwise.
 pub(super) enum Opened {
     H1(http1::SendRequest<UploadBody>),
     H2(http2::SendRequest<UploadBody>),
+}
+
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// No connection could be opened. Nothing was sent.
@@ -53,43 +64,63 @@ impl Connector {
     ///
     /// When an `https` upstream needs certificate authorities and none can be read.
     pub fn new(config: &ProxyConfig, any_https: bool) -> Result<Self, TlsSetupError> {
+        let connector = |protocols| upstream_connector(config.tls_ca.as_deref(), protocols);
         let tls = match any_https {
-            true => Some(upstream_connector(config.tls_ca.as_deref())?),
+            true => Some(Tls { either: connector(&EITHER)?, http1: connector(&HTTP1_ONLY)? }),
             false => None,
         };
         Ok(Self { tls, timeout: config.connect_timeout })
     }
 
-    /// Opens a connection; `prefer_h2` asks a plain `http` upstream for HTTP/2 with prior knowledge.
+    /// Opens a connection on which this can be spoken.
     pub(super) async fn open(
         &self,
         upstream: &Upstream,
-        prefer_h2: bool,
+        speaks: Speaks,
     ) -> Result<Opened, ConnectError> {
-        match tokio::time::timeout(self.timeout, self.open_untimed(upstream, prefer_h2)).await {
-            Ok(opened) => opened,
+        let open = async {
+            match self.connect(upstream, speaks).await? {
+                Stream::Plain(tcp) => {
+                    let h2 = upstream.scheme == Scheme::H2c || speaks == Speaks::Http2;
+                    handshake(tcp, h2).await
+                }
+                Stream::Tls(tls) => {
+                    let h2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
+                    handshake(*tls, h2).await
+                }
+            }
+        };
+        self.in_time(open).await
+    }
+
+    /// Whether a connection can be made, with TLS where the upstream wants it. Sends no request.
+    pub(super) async fn reach(&self, upstream: &Upstream) -> Result<(), ConnectError> {
+        self.in_time(self.connect(upstream, Speaks::Either)).await.map(drop)
+    }
+
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, ConnectError>>,
+    ) -> Result<T, ConnectError> {
+        match tokio::time::timeout(self.timeout, work).await {
+            Ok(done) => done,
             Err(_elapsed) => Err(ConnectError::Timeout(self.timeout)),
         }
     }
 
-    async fn open_untimed(
-        &self,
-        upstream: &Upstream,
-        prefer_h2: bool,
-    ) -> Result<Opened, ConnectError> {
+    async fn connect(&self, upstream: &Upstream, speaks: Speaks) -> Result<Stream, ConnectError> {
         let address = (upstream.host.as_str(), upstream.port);
         let tcp = TcpStream::connect(address).await.map_err(ConnectError::Refused)?;
-        tcp.set_nodelay(true).map_err(ConnectError::Refused)?;
+        wire::prepare(&tcp).map_err(ConnectError::Refused)?;
         match (upstream.scheme, &self.tls) {
             (Scheme::Https, Some(tls)) => {
                 let name = ServerName::try_from(upstream.host.clone())
                     .map_err(|error| ConnectError::Tls(io::Error::other(error)))?;
-                let stream = tls.connect(name, tcp).await.map_err(ConnectError::Tls)?;
-                let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                handshake(stream, h2).await
+                let connector = if speaks == Speaks::Http1 { &tls.http1 } else { &tls.either };
+                let stream = connector.connect(name, tcp).await.map_err(ConnectError::Tls)?;
+                Ok(Stream::Tls(Box::new(stream)))
             }
-            (Scheme::H2c, _) => handshake(tcp, true).await,
-            (Scheme::Http | Scheme::Https, _) => handshake(tcp, prefer_h2).await,
+            (Scheme::Http | Scheme::H2c | Scheme::Https, _) => Ok(Stream::Plain(tcp)),
         }
     }
 }

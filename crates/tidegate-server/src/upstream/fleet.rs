@@ -1,4 +1,4 @@
-use super::Tried;
+use super::{ConnectError, Tried};
 use crate::config::{Scheme, UpstreamTarget};
 use http::uri::Authority;
 use serde::Serialize;
@@ -138,9 +138,16 @@ impl Upstream {
         self.up.load(Ordering::Relaxed)
     }
 
-    /// Records whether a connection could be made, and says whether that is news.
-    pub fn set_up(&self, up: bool) -> bool {
-        self.up.swap(up, Ordering::Relaxed) != up
+    /// Records whether a connection could be made, and logs it when it is news.
+    pub fn note(&self, failure: Option<&ConnectError>) {
+        let up = failure.is_none();
+        if self.up.swap(up, Ordering::Relaxed) == up {
+            return;
+        }
+        match failure {
+            None => tracing::info!(upstream = %self.name, "upstream is up"),
+            Some(error) => tracing::warn!(upstream = %self.name, %error, "upstream is down"),
+        }
     }
 
     /// Requests with it now.
@@ -194,6 +201,7 @@ impl Drop for InFlight {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn fleet(count: u16) -> Fleet {
         let targets: Vec<_> = (0..count)
@@ -206,6 +214,8 @@ mod tests {
             .collect();
         Fleet::new(&targets).unwrap()
     }
+
+    const REFUSED: ConnectError = ConnectError::Timeout(Duration::ZERO);
 
     /// Enough draws to reach every pair of a small fleet.
     fn draws() -> impl Iterator<Item = u64> {
@@ -234,7 +244,7 @@ mod tests {
     #[test]
     fn what_is_down_or_was_tried_is_passed_over() {
         let fleet = fleet(3);
-        fleet.all()[0].set_up(false);
+        fleet.all()[0].note(Some(&REFUSED));
         let mut tried = Tried::default();
         tried.insert(1);
         for chance in draws() {
@@ -245,7 +255,7 @@ mod tests {
     #[test]
     fn when_all_are_down_one_is_still_tried_and_then_no_more() {
         let fleet = fleet(1);
-        fleet.all()[0].set_up(false);
+        fleet.all()[0].note(Some(&REFUSED));
         let mut tried = Tried::default();
         assert_eq!(fleet.pick(7, &tried).unwrap().index, 0);
         tried.insert(0);

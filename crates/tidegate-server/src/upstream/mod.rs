@@ -8,6 +8,6 @@ mod tried;
 
 pub use connect::{ConnectError, Connector};
 pub use fleet::{Fleet, InFlight, Upstream, UpstreamStats};
-pub use pool::{Connection, Pool};
+pub use pool::{Connection, Pool, Speaks};
 pub use probe::probe_forever;
 pub use tried::Tried;

@@ -34,13 +34,19 @@ struct Idle {
 /// A connection taken for one request.
 pub struct Connection {
     kind: Kind,
-    /// It was used before and then idle, so the peer may be closing it at this very moment.
-    may_be_stale: bool,
+    reused: bool,
 }
 
-/// Servers close connections for idleness after seconds. One that was in use this recently is not about to
-/// be closed for it, and what is sent on it needs no spare copy.
-const FRESH: Duration = Duration::from_millis(500);
+/// What a request needs spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaks {
+    /// Whatever the upstream's scheme says.
+    Either,
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2.
+    Http2,
+}
 
 enum Kind {
     H1(http1::SendRequest<UploadBody>),
@@ -74,36 +80,37 @@ impl Pool {
     pub async fn checkout(
         &self,
         upstream: &Upstream,
-        grpc: bool,
+        speaks: Speaks,
     ) -> Result<Connection, ConnectError> {
-        // gRPC exists only over HTTP/2, so a plain upstream that is sent gRPC must speak it.
-        let wants_h2 = match upstream.scheme {
-            Scheme::H2c => true,
-            Scheme::Http => grpc,
-            Scheme::Https => self.shelf(upstream).shared.is_some(),
+        let wants_h2 = match (upstream.scheme, speaks) {
+            (Scheme::H2c, _) => true,
+            (Scheme::Http, speaks) => speaks == Speaks::Http2,
+            (Scheme::Https, Speaks::Http1) => false,
+            (Scheme::Https, _) => self.shelf(upstream).shared.is_some(),
         };
         if wants_h2 {
             if let Some(sender) = self.shared(upstream) {
-                return Ok(Connection { kind: Kind::H2(sender), may_be_stale: true });
+                return Ok(Connection { kind: Kind::H2(sender), reused: true });
             }
         } else {
-            while let Some(Idle { mut sender, since }) = self.pop_idle(upstream) {
+            while let Some(mut sender) = self.pop_idle(upstream) {
                 // A connection is put back when its answer has been read, which may be a moment before its
                 // task has noticed; one that was closed meanwhile says so here.
                 if sender.ready().await.is_ok() {
-                    let may_be_stale = since.elapsed() > FRESH;
-                    return Ok(Connection { kind: Kind::H1(sender), may_be_stale });
+                    return Ok(Connection { kind: Kind::H1(sender), reused: true });
                 }
             }
         }
-        let kind = match self.connector.open(upstream, wants_h2).await? {
+        let opened = self.connector.open(upstream, speaks).await?;
+        upstream.note(None);
+        let kind = match opened {
             Opened::H1(sender) => Kind::H1(sender),
             Opened::H2(sender) => {
                 self.shelf(upstream).shared = Some(sender.clone());
                 Kind::H2(sender)
             }
         };
-        Ok(Connection { kind, may_be_stale: false })
+        Ok(Connection { kind, reused: false })
     }
 
     /// Takes back a connection whose exchange is over, for the next request.
@@ -124,11 +131,11 @@ impl Pool {
         }
     }
 
-    fn pop_idle(&self, upstream: &Upstream) -> Option<Idle> {
+    fn pop_idle(&self, upstream: &Upstream) -> Option<http1::SendRequest<UploadBody>> {
         let mut shelf = self.shelf(upstream);
         let top = shelf.idle.pop()?;
         if top.since.elapsed() < self.idle_timeout {
-            return Some(top);
+            return Some(top.sender);
         }
         // The last used is too old, so all below it are.
         shelf.idle.clear();
@@ -156,10 +163,10 @@ fn lock(shelf: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
 // === impl Connection ===
 
 impl Connection {
-    /// Whether the peer may just have closed it for idleness.
+    /// Whether it was used before: the peer may be closing such a one at this very moment.
     #[must_use]
-    pub fn may_be_stale(&self) -> bool {
-        self.may_be_stale
+    pub fn was_reused(&self) -> bool {
+        self.reused
     }
 
     /// Whether it is HTTP/2.

@@ -142,14 +142,14 @@ async fn an_answer_that_does_not_come_is_a_typed_504() {
 #[tokio::test]
 async fn a_slow_upload_is_not_a_late_answer() {
     let upstream = Upstream::start().await;
-    let gateway = TestGateway::start("[proxy]\nresponse_timeout_ms = 400\n", &[upstream.address]);
+    let gateway = TestGateway::start("[proxy]\nresponse_timeout_ms = 1500\n", &[upstream.address]);
     let client = Client::new(gateway.address);
     let (mut sender, body) = Channel::<Bytes, Infallible>::new(1);
     let request = client.request("POST", "/").body(body).unwrap();
     tokio::spawn(async move {
         for _ in 0..8 {
             sender.send_data(Bytes::from("piece")).await.unwrap();
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            tokio::time::sleep(std::time::Duration::from_millis(250)).await;
         }
     });
     assert_eq!(Answer::read(client.begin(request).await.unwrap()).await.status, 200);
@@ -207,4 +207,50 @@ async fn garbage_from_an_upstream_is_a_typed_502() {
     let answer = Client::new(gateway.address).get("/").await;
     assert_typed(&answer, 502, "bad_gateway", "upstream_reset");
     gateway.balances().await;
+}
+
+#[tokio::test]
+async fn an_upstream_that_resets_every_stream_is_asked_twice_and_no_more() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn({
+        let asked = Arc::clone(&asked);
+        async move {
+            loop {
+                let (tcp, _) = listener.accept().await.unwrap();
+                let asked = Arc::clone(&asked);
+                tokio::spawn(async move {
+                    let Ok(mut connection) = h2::server::handshake(tcp).await else { return };
+                    while let Some(Ok((request, mut respond))) = connection.accept().await {
+                        if request.uri().path() == "/fine" {
+                            respond.send_response(http::Response::new(()), true).unwrap();
+                        } else {
+                            asked.fetch_add(1, Ordering::Relaxed);
+                            respond.send_reset(h2::Reason::INTERNAL_ERROR);
+                        }
+                    }
+                });
+            }
+        }
+    });
+    let config = format!("[listen]\nthreads = 1\n[[upstream]]\nurl = \"h2c://{address}\"\n");
+    let gateway = TestGateway::start(&config, &[]);
+    assert_eq!(Client::new(gateway.address).get("/fine").await.status, 200);
+    let answer = Client::new(gateway.address).get("/reset").await;
+    assert_typed(&answer, 502, "bad_gateway", "upstream_reset");
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn a_malformed_chunk_is_the_client_s_mistake() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let request =
+        b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nnot a length\r\n";
+    let answer = crate::support::raw(gateway.address, request).await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
+    gateway.balances().await;
+    assert_eq!(gateway.stats().await["upstreams"][0]["failed"], 0, "the upstream is not to blame");
 }

@@ -88,3 +88,17 @@ async fn a_dead_upstream_is_unavailable() {
     assert_eq!(status.code(), Code::Unavailable);
     gateway.balances().await;
 }
+
+#[tokio::test]
+async fn grpc_web_is_ordinary_http() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let client = Client::new(gateway.address);
+    let request = client
+        .request("POST", "/x")
+        .header("content-type", "application/grpc-web+proto")
+        .body(Full::default())
+        .unwrap();
+    assert_eq!(client.send(request).await.status, 200);
+    assert_eq!(upstream.last().version, http::Version::HTTP_11);
+}

@@ -109,24 +109,18 @@ async fn http2_on_both_sides_shares_one_upstream_connection_a_thread() {
     for _ in 0..10 {
         assert_eq!(Client::h2(gateway.address).get("/").await.status, 200);
     }
-    assert_eq!(upstream.connections(), 1 + probes(&upstream));
+    assert_eq!(upstream.connections(), 1);
 }
 
 #[tokio::test]
 async fn connections_to_an_upstream_are_used_again() {
     let upstream = Upstream::start().await;
-    let config = "[listen]\nthreads = 1\n[proxy]\nhealth_interval_ms = 600000\n";
-    let gateway = TestGateway::start(config, &[upstream.address]);
+    let gateway = TestGateway::start("[listen]\nthreads = 1\n", &[upstream.address]);
     for _ in 0..20 {
         assert_eq!(Client::new(gateway.address).get("/").await.status, 200);
     }
-    assert_eq!(upstream.connections(), 1 + probes(&upstream));
+    assert_eq!(upstream.connections(), 1);
     gateway.balances().await;
-}
-
-/// The probe of readiness connects once and sends nothing.
-fn probes(_: &Upstream) -> usize {
-    1
 }
 
 #[tokio::test]
@@ -184,4 +178,31 @@ async fn load_is_spread_over_all_upstreams() {
     for upstream in &upstreams {
         assert!(upstream.seen().len() >= 5, "{} of 60", upstream.seen().len());
     }
+}
+
+#[tokio::test]
+async fn a_cookie_that_http2_cut_into_crumbs_is_whole_again() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let client = Client::h2(gateway.address);
+    let request = client
+        .request("GET", "/")
+        .header("cookie", "a=1")
+        .header("cookie", "b=2")
+        .body(Full::default())
+        .unwrap();
+    client.send(request).await;
+    let cookies: Vec<_> = upstream.last().headers.get_all("cookie").iter().cloned().collect();
+    assert_eq!(cookies, ["a=1; b=2"]);
+}
+
+#[tokio::test]
+async fn a_get_with_a_body_of_unknown_length_keeps_it() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let request = b"GET /search HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\
+                    connection: close\r\n\r\n5\r\nquery\r\n0\r\n\r\n";
+    let answer = raw(gateway.address, request).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(upstream.last().body, "query");
 }

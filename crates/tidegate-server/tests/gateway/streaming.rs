@@ -1,4 +1,4 @@
-use crate::support::{Answer, Client, RawUpstream, TestGateway, Upstream, eventually};
+use crate::support::{Answer, Client, RawUpstream, TestGateway, Upstream};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderValue};
@@ -7,6 +7,7 @@ use http_body_util::{BodyExt, Channel, Full, StreamBody};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
@@ -95,13 +96,7 @@ async fn a_large_upload_is_never_held_whole() {
     let answer =
         tokio::spawn(async move { Answer::read(client.begin(request).await.unwrap()).await });
     // Until the upstream reads, what the client could push is what buffers on the way hold.
-    let mut last = usize::MAX;
-    eventually("the upload stands still", || {
-        std::thread::sleep(std::time::Duration::from_millis(100));
-        let now = pushed.load(Ordering::Relaxed);
-        std::mem::replace(&mut last, now) == now && now > 0
-    })
-    .await;
+    stands_still(&pushed).await;
     assert!(
         pushed.load(Ordering::Relaxed) < TOTAL / 4,
         "{} pushed",
@@ -174,4 +169,82 @@ async fn a_chunked_request_stays_a_stream() {
     let seen = upstream.last();
     assert_eq!(seen.body, "one two three");
     assert!(!seen.headers.contains_key("content-length"));
+}
+
+#[tokio::test]
+async fn a_large_answer_is_never_held_whole() {
+    const TOTAL: usize = 256 * 1024 * 1024;
+    let sent = Arc::new(AtomicUsize::new(0));
+    let upstream = RawUpstream::start({
+        let sent = Arc::clone(&sent);
+        move |mut tcp| {
+            let sent = Arc::clone(&sent);
+            async move {
+                if !RawUpstream::read_head(&mut tcp).await {
+                    return;
+                }
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {TOTAL}\r\n\r\n");
+                tcp.write_all(head.as_bytes()).await.unwrap();
+                let piece = vec![7; 1 << 20];
+                while sent.load(Ordering::Relaxed) < TOTAL && tcp.write_all(&piece).await.is_ok() {
+                    sent.fetch_add(piece.len(), Ordering::Relaxed);
+                }
+            }
+        }
+    })
+    .await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    for client in [Client::new(gateway.address), Client::h2(gateway.address)] {
+        sent.store(0, Ordering::Relaxed);
+        let request = client.request("GET", "/").body(Full::<Bytes>::default()).unwrap();
+        let mut body = client.begin(request).await.unwrap().into_body();
+        // Until the client reads, what the upstream could push is what buffers on the way hold.
+        stands_still(&sent).await;
+        assert!(sent.load(Ordering::Relaxed) < TOTAL / 4, "{} sent", sent.load(Ordering::Relaxed));
+        let mut read = 0;
+        while let Some(frame) = body.frame().await {
+            read += frame.unwrap().into_data().map_or(0, |data| data.len());
+        }
+        assert_eq!(read, TOTAL);
+    }
+    gateway.balances().await;
+}
+
+/// Waits until a counter has moved and moves no more.
+async fn stands_still(counter: &AtomicUsize) {
+    let mut last = usize::MAX;
+    loop {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let now = counter.load(Ordering::Relaxed);
+        if std::mem::replace(&mut last, now) == now && now > 0 {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_slow_reader_gets_its_whole_answer_however_long_it_takes() {
+    const TOTAL: usize = 24 * 1024 * 1024;
+    let upstream = RawUpstream::start(|mut tcp| async move {
+        RawUpstream::read_head(&mut tcp).await;
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {TOTAL}\r\n\r\n");
+        let _ = tcp.write_all(head.as_bytes()).await;
+        let _ = tcp.write_all(&vec![7; TOTAL]).await;
+        let _ = tcp.read_u8().await;
+    })
+    .await;
+    // Quiet connections are closed after 100 ms; this one is slow for seconds, but never quiet.
+    let gateway = TestGateway::start("[listen]\nheader_timeout_ms = 100\n", &[upstream.address]);
+    let mut tcp = tokio::net::TcpStream::connect(gateway.address).await.unwrap();
+    tcp.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    let (mut read, mut chunk) = (0, vec![0; 1 << 20]);
+    loop {
+        match tcp.read(&mut chunk).await.unwrap() {
+            0 => break,
+            bytes => read += bytes,
+        }
+        tokio::time::sleep(Duration::from_millis(60)).await;
+    }
+    assert!(read > TOTAL, "{read} of {TOTAL} and a head");
+    gateway.balances().await;
 }

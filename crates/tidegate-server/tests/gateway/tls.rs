@@ -174,3 +174,25 @@ async fn an_upstream_with_a_certificate_of_nobody_is_not_trusted() {
     );
     gateway.balances().await;
 }
+
+#[tokio::test]
+async fn a_websocket_reaches_an_upstream_that_would_rather_speak_http2() {
+    let certificate = Certificate::new("websocket");
+    let address = tls_upstream(&certificate, &["h2", "http/1.1"]).await;
+    let config = format!(
+        "[proxy]\ntls_ca = \"{}\"\n[[upstream]]\nurl = \"https://localhost:{}\"\n",
+        certificate.path("cert.pem"),
+        address.port()
+    );
+    let gateway = TestGateway::start(&config, &[]);
+    let client = crate::support::Client::new(gateway.address);
+    assert_eq!(client.get("/").await.text(), "HTTP/2.0");
+    let request = client
+        .request("GET", "/")
+        .header("connection", "upgrade")
+        .header("upgrade", "websocket")
+        .body(http_body_util::Full::default())
+        .unwrap();
+    assert_eq!(client.send(request).await.text(), "HTTP/1.1", "switching exists there alone");
+    gateway.balances().await;
+}

@@ -1,7 +1,7 @@
 use crate::support::{Client, RawUpstream, TestGateway, eventually, raw};
 use futures_util::{SinkExt, StreamExt};
 use http_body_util::Full;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{accept_async, connect_async};
 
@@ -89,7 +89,7 @@ async fn http2_is_not_entered_by_upgrade() {
         let head = String::from_utf8_lossy(&head[..read]).to_lowercase();
         assert!(!head.contains("upgrade") && !head.contains("http2-settings"), "{head}");
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
-        tokio::io::AsyncWriteExt::write_all(&mut tcp, answer).await.unwrap();
+        tcp.write_all(answer).await.unwrap();
     })
     .await;
     let gateway = TestGateway::start("[proxy]\nhealth_interval_ms = 600000\n", &[upstream.address]);
@@ -100,4 +100,47 @@ async fn http2_is_not_entered_by_upgrade() {
     )
     .await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[tokio::test]
+async fn what_a_client_sends_after_the_upstream_s_half_has_ended_still_arrives() {
+    let (told, mut heard) = tokio::sync::mpsc::channel(1);
+    let upstream = RawUpstream::start(move |mut tcp| {
+        let told = told.clone();
+        async move {
+            if !RawUpstream::read_head(&mut tcp).await {
+                return;
+            }
+            let head =
+                b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: raw\r\n\r\n";
+            tcp.write_all(head).await.unwrap();
+            tcp.shutdown().await.unwrap();
+            let mut rest = String::new();
+            tcp.read_to_string(&mut rest).await.unwrap();
+            told.send(rest).await.unwrap();
+        }
+    })
+    .await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let mut tcp = tokio::net::TcpStream::connect(gateway.address).await.unwrap();
+    let request = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: raw\r\n\r\n";
+    tcp.write_all(request).await.unwrap();
+    let mut answer = String::new();
+    tcp.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 101"), "{answer}");
+    tcp.write_all(b"after the end").await.unwrap();
+    tcp.shutdown().await.unwrap();
+    assert_eq!(heard.recv().await.unwrap(), "after the end");
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn open_websockets_are_counted_drained_and_then_cut() {
+    let upstream = echoing_websocket().await;
+    let gateway = TestGateway::start("[listen]\nshutdown_grace_ms = 300\n", &[upstream.address]);
+    let (mut socket, _) = connect_async(format!("ws://{}/", gateway.address)).await.unwrap();
+    eventually("the tunnel is open", || gateway.in_flight() == 1).await;
+    assert_eq!(gateway.inner().shared().metrics().connections, 1);
+    assert_eq!(gateway.shutdown().await.cut, 1);
+    while let Some(Ok(_)) = socket.next().await {}
 }

@@ -7,7 +7,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -67,11 +67,16 @@ impl Upstream {
         tokio::spawn(async move {
             loop {
                 let (tcp, _) = listener.accept().await.unwrap();
-                connections.fetch_add(1, Ordering::Relaxed);
-                let (gate, seen) = (gate.clone(), seen.clone());
+                let (gate, seen, connections) = (gate.clone(), seen.clone(), connections.clone());
+                // Counted with its first request: probes of readiness connect and send nothing.
+                let uncounted = AtomicBool::new(true);
                 tokio::spawn(async move {
-                    let service =
-                        service_fn(move |request| answer(request, gate.clone(), seen.clone()));
+                    let service = service_fn(move |request| {
+                        if uncounted.swap(false, Ordering::Relaxed) {
+                            connections.fetch_add(1, Ordering::Relaxed);
+                        }
+                        answer(request, gate.clone(), seen.clone())
+                    });
                     let _ = auto::Builder::new(TokioExecutor::new())
                         .serve_connection(TokioIo::new(tcp), service)
                         .await;

@@ -1,0 +1,58 @@
+use super::exchange::Exchange;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What an answer holds until it has been passed on, in a place from which it can also be taken away: a client
+/// of HTTP/2 that opens no window stops its stream without a trace on the connection, and must not hold a
+/// permit for that.
+pub struct Held {
+    exchange: Mutex<Option<Exchange>>,
+    start: Instant,
+    touched_ms: AtomicU64,
+}
+
+// === impl Held ===
+
+impl Held {
+    pub fn new(exchange: Exchange) -> Self {
+        Self {
+            exchange: Mutex::new(Some(exchange)),
+            start: Instant::now(),
+            touched_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// Notes that the client's side asked for more.
+    pub fn touch(&self) {
+        let elapsed_ms = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.touched_ms.store(elapsed_ms, Ordering::Relaxed);
+    }
+
+    /// Takes what is held, for its one end.
+    pub fn take(&self) -> Option<Exchange> {
+        self.lock().take()
+    }
+
+    /// Whether it was taken away.
+    pub fn is_gone(&self) -> bool {
+        self.lock().is_none()
+    }
+
+    /// When the request's upload last moved, while it has not ended.
+    pub fn upload_progress(&self) -> Option<Instant> {
+        self.lock().as_ref().and_then(Exchange::upload_progress)
+    }
+
+    /// Lets go of everything if the client has not asked for more for this long.
+    pub fn release_if_untouched_for(&self, limit: Duration) {
+        let touched = self.start + Duration::from_millis(self.touched_ms.load(Ordering::Relaxed));
+        if touched.elapsed() >= limit {
+            drop(self.take());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Exchange>> {
+        self.exchange.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
