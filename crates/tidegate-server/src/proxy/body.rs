@@ -20,6 +20,8 @@ pub enum GatewayBody {
 pub struct ProxiedBody {
     inner: Incoming,
     held: Arc<Held>,
+    /// Whether it can be taken away: only then must it be told that it is still wanted.
+    watched: bool,
     idle: IdleWatch,
 }
 
@@ -96,9 +98,14 @@ impl Body for GatewayBody {
 
 impl ProxiedBody {
     /// An answer whose head is here. One without a body is over at once.
-    pub(super) fn new(inner: Incoming, held: Arc<Held>, idle_limit: Duration) -> Self {
+    pub(super) fn new(
+        inner: Incoming,
+        held: Arc<Held>,
+        watched: bool,
+        idle_limit: Duration,
+    ) -> Self {
         let idle = IdleWatch { limit: idle_limit, timer: None, progressed: false };
-        let body = Self { inner, held, idle };
+        let body = Self { inner, held, watched, idle };
         body.complete_if_ended();
         body
     }
@@ -107,9 +114,7 @@ impl ProxiedBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        self.held.touch();
-        // Empty before the end means that it was taken away.
-        if self.held.is_gone() && !self.inner.is_end_stream() {
+        if self.watched && !self.held.touch() && !self.inner.is_end_stream() {
             return Poll::Ready(Some(Err(BodyError::Stopped)));
         }
         match Pin::new(&mut self.inner).poll_frame(cx) {

@@ -16,27 +16,25 @@ pub struct Held {
 
 impl Held {
     pub fn new(exchange: Exchange) -> Self {
-        Self {
+        let held = Self {
+            start: exchange.started(),
             exchange: Mutex::new(Some(exchange)),
-            start: Instant::now(),
             touched_ms: AtomicU64::new(0),
-        }
+        };
+        held.touch();
+        held
     }
 
-    /// Notes that the client's side asked for more.
-    pub fn touch(&self) {
+    /// Notes that the client's side asked for more. False when everything was taken away.
+    pub fn touch(&self) -> bool {
         let elapsed_ms = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.touched_ms.store(elapsed_ms, Ordering::Relaxed);
+        self.lock().is_some()
     }
 
     /// Takes what is held, for its one end.
     pub fn take(&self) -> Option<Exchange> {
         self.lock().take()
-    }
-
-    /// Whether it was taken away.
-    pub fn is_gone(&self) -> bool {
-        self.lock().is_none()
     }
 
     /// When the request's upload last moved, while it has not ended.

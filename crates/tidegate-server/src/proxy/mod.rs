@@ -2,11 +2,13 @@
 
 mod body;
 mod client;
+mod error;
 mod exchange;
 mod forwarded;
 mod head;
 mod held;
 mod hop_by_hop;
+mod offer;
 mod priority;
 mod serve;
 mod tunnel;
@@ -14,7 +16,7 @@ mod upload;
 
 pub use body::{GatewayBody, StreamIdle};
 pub use client::ClientContext;
-pub use exchange::ProxyError;
+pub use error::ProxyError;
 pub(crate) use held::Held;
 pub use priority::{Gatekeeper, Unauthorized};
 pub use serve::{is_grpc, serve};

@@ -1,7 +1,8 @@
 use super::body::ProxiedBody;
-use super::exchange::{Admitted, Exchange, Offer};
+use super::exchange::{Admitted, Exchange};
 use super::head::OutgoingHead;
 use super::held::Held;
+use super::offer::Offer;
 use super::{ClientContext, GatewayBody, ProxyError, UploadBody, hop_by_hop, tunnel};
 use crate::control::{Handler, answer};
 use crate::rescue::{self, Asker};
@@ -117,7 +118,7 @@ fn respond(
             if streams {
                 client.activity.watch_stream(&held);
             }
-            let body = GatewayBody::Proxied(ProxiedBody::new(body, held, idle));
+            let body = GatewayBody::Proxied(ProxiedBody::new(body, held, streams, idle));
             Ok(Response::from_parts(parts, body))
         }
     }
