@@ -120,6 +120,10 @@ impl ProxiedBody {
         match Pin::new(&mut self.inner).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.progressed = true;
+                // Nothing follows trailers, and a server need not ask whether something does.
+                if frame.is_trailers() {
+                    self.complete();
+                }
                 self.complete_if_ended();
                 Poll::Ready(Some(Ok(frame)))
             }

@@ -37,6 +37,9 @@ async fn unary_and_streaming_calls_pass_through_with_their_own_errors() {
     for _ in 0..10 {
         assert_eq!(client.check(check("tide")).await.unwrap().into_inner().status, serving);
     }
+    gateway.balances().await;
+    let finished = gateway.stats().await["admission"]["finished"][2].clone();
+    assert_eq!(finished["success"], 10, "an answer that ends in trailers has ended: {finished}");
     let unknown = client.check(check("nobody")).await.unwrap_err();
     assert_eq!(unknown.code(), Code::NotFound, "the server's own status arrives in its trailers");
     let mut watch = client.watch(check("tide")).await.unwrap().into_inner();
