@@ -39,7 +39,7 @@ async fn unary_and_streaming_calls_pass_through_with_their_own_errors() {
     }
     gateway.balances().await;
     let finished = gateway.stats().await["admission"]["finished"][2].clone();
-    assert_eq!(finished["success"], 10, "an answer that ends in trailers has ended: {finished}");
+    assert_eq!(finished["success"], 10, "{finished}");
     let unknown = client.check(check("nobody")).await.unwrap_err();
     assert_eq!(unknown.code(), Code::NotFound, "the server's own status arrives in its trailers");
     let mut watch = client.watch(check("tide")).await.unwrap().into_inner();

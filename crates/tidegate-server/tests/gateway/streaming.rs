@@ -151,6 +151,8 @@ async fn trailers_travel_both_ways_over_http1() {
     assert_eq!(answer.text(), "ok");
     assert_eq!(answer.trailers.unwrap()["x-sum"], "of the answer");
     gateway.balances().await;
+    let finished = gateway.stats().await["admission"]["finished"][2].clone();
+    assert_eq!(finished["success"], 1, "an answer that ends in trailers has ended: {finished}");
 }
 
 #[tokio::test]
