@@ -9,7 +9,7 @@ use tokio::time::interval;
 
 const LIMITS: &str = "[admission]\nglobal_limit = 100\nhigh_limit = 50\nnormal_limit = 30\nlow_limit = 20\ncritical_reserve = 0\n";
 const PROBES: usize = 300;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 9;
 
 static PROBE: LazyLock<Vec<u8>> = LazyLock::new(|| request("GET", "/health/live", "normal"));
 
