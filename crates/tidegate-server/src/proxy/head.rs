@@ -2,13 +2,13 @@ use super::hop_by_hop;
 use super::{ClientContext, ProxyError};
 use crate::config::{HostPolicy, ProxyConfig, Scheme};
 use crate::upstream::Upstream;
-use http::header::{self, Entry, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::{self, Authority, PathAndQuery, Uri};
 use http::{Method, Version};
 
 /// Tells the gateway who the client is; it is for this hop and never passed on.
-pub const TOKEN: HeaderName = HeaderName::from_static("tidegate-token");
+pub const TOKEN: &str = "tidegate-token";
 
 /// The head of a request on its way out, in a form that can be addressed to any upstream in turn.
 pub struct OutgoingHead {
@@ -42,9 +42,6 @@ impl OutgoingHead {
         let host = host_of(parts)?;
         let path = parts.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
         let stripped = hop_by_hop::strip(&mut parts.headers);
-        parts.headers.remove(TOKEN);
-        // Met here already: the body is asked for only once the request was admitted.
-        parts.headers.remove(header::EXPECT);
         join_cookies(&mut parts.headers);
         client.forwarded.apply(&mut parts.headers, &host, config.forwarded);
         parts.headers.append(header::VIA, via.clone());
@@ -124,13 +121,13 @@ impl OutgoingHead {
 
 /// HTTP/2 may cut a cookie into several fields, which HTTP/1.1 servers take for several cookies headers.
 fn join_cookies(headers: &mut HeaderMap) {
-    let Entry::Occupied(mut entry) = headers.entry(header::COOKIE) else { return };
-    if entry.iter().nth(1).is_none() {
+    let fields = headers.get_all(header::COOKIE);
+    if fields.iter().nth(1).is_none() {
         return;
     }
-    let crumbs: Vec<&[u8]> = entry.iter().map(HeaderValue::as_bytes).collect();
+    let crumbs: Vec<&[u8]> = fields.iter().map(HeaderValue::as_bytes).collect();
     if let Ok(whole) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])) {
-        entry.insert(whole);
+        headers.insert(header::COOKIE, whole);
     }
 }
 

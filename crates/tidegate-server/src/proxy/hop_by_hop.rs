@@ -1,32 +1,27 @@
-use http::header::{self, Entry, HeaderMap, HeaderName, HeaderValue};
+use super::head::TOKEN;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// Fields that speak to the next hop alone and are never passed on, beside those that `Connection` names.
+/// Fields that speak to this hop alone and are never passed on, beside those that `Connection` names.
 ///
-/// `Trailer` is not one of them: it announces what follows the body, which is passed on.
-static ALWAYS: [HeaderName; 7] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
+/// `Trailer` is not one of them: it announces what follows the body, which is passed on. `Expect` is: it is met
+/// here, by asking for the body once the request is admitted.
+const ALWAYS: [&str; 10] = [
+    CONNECTION,
+    "upgrade",
+    "te",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "transfer-encoding",
+    "expect",
+    TOKEN,
 ];
 
-/// Removes what is for this hop alone, and answers which of it matters here.
-pub fn strip(headers: &mut HeaderMap) -> Stripped {
-    let upgrade = upgrade_wanted(headers);
-    let trailers = wants_trailers(headers);
-    strip_named_by_connection(headers);
-    for name in &ALWAYS {
-        headers.remove(name);
-    }
-    headers.remove(header::TE);
-    Stripped { upgrade, trailers }
-}
+const CONNECTION: &str = "connection";
 
 /// What the sender of a message asked of this hop.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Stripped {
     /// The protocol that it wants to switch to.
     pub upgrade: Option<HeaderValue>,
@@ -34,10 +29,37 @@ pub struct Stripped {
     pub trailers: bool,
 }
 
+/// Removes what is for this hop alone, and answers which of it matters here.
+pub fn strip(headers: &mut HeaderMap) -> Stripped {
+    // One look at each field: most messages have none of these but `Connection: keep-alive`.
+    let mut present = [false; ALWAYS.len()];
+    for key in headers.keys() {
+        if let Some(index) = ALWAYS.iter().position(|name| *name == key.as_str()) {
+            present[index] = true;
+        }
+    }
+    if present == [false; ALWAYS.len()] {
+        return Stripped::default();
+    }
+    let stripped = Stripped { upgrade: upgrade_wanted(headers), trailers: wants_trailers(headers) };
+    strip_named_by_connection(headers);
+    for (name, _) in ALWAYS.iter().zip(present).filter(|(_, present)| *present) {
+        headers.remove(*name);
+    }
+    stripped
+}
+
 fn strip_named_by_connection(headers: &mut HeaderMap) {
-    let Entry::Occupied(entry) = headers.entry(header::CONNECTION) else { return };
-    // Nearly always "keep-alive", "close" or "upgrade", which go with the fixed list.
-    let named: Vec<HeaderName> = entry
+    let mut fields = headers.get_all(header::CONNECTION).iter();
+    let only = (fields.next(), fields.next());
+    if let (Some(value), None) = only
+        && value.to_str().is_ok_and(is_usual)
+    {
+        // Nearly always: what it names goes with the fixed list.
+        return;
+    }
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))

@@ -4,8 +4,8 @@ use http::{HeaderMap, HeaderName, Request};
 use tidegate::MessagePriority;
 use tidegate::admission::{MessageKind, Urgency};
 
-const TIDEGATE_PRIORITY: HeaderName = HeaderName::from_static("tidegate-priority");
-const PRIORITY: HeaderName = HeaderName::from_static("priority");
+static TIDEGATE_PRIORITY: HeaderName = HeaderName::from_static("tidegate-priority");
+static PRIORITY: HeaderName = HeaderName::from_static("priority");
 
 /// Decides a request's priority from its head: by route, else by what the client claims, and never more than
 /// the client may claim.
@@ -90,10 +90,14 @@ impl Gatekeeper {
 /// What the client says of itself: our own header, else RFC 9218's. A value that can't be read claims
 /// nothing.
 fn claimed(headers: &HeaderMap) -> Option<MessagePriority> {
-    let text = |name: HeaderName| headers.get(name)?.to_str().ok();
-    text(TIDEGATE_PRIORITY)
+    let text = |name: &HeaderName| {
+        // Few fields and two names: comparing is cheaper than hashing, on every request.
+        let (_, value) = headers.iter().find(|(key, _)| *key == name)?;
+        value.to_str().ok()
+    };
+    text(&TIDEGATE_PRIORITY)
         .and_then(MessagePriority::from_name)
-        .or_else(|| text(PRIORITY).and_then(Urgency::parse).map(Urgency::priority))
+        .or_else(|| text(&PRIORITY).and_then(Urgency::parse).map(Urgency::priority))
 }
 
 /// Compares without telling by its duration how much of a guess was right.
