@@ -6,9 +6,8 @@ use crate::proxy::{GatewayBody, ProxyError, Unauthorized, is_grpc};
 use crate::upstream::ConnectError;
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
-use http::{Request, Response, StatusCode, Version};
+use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body;
-use hyper::body::Incoming;
 use serde::Serialize;
 use std::time::Duration;
 use tidegate::{MessagePriority, Reason, Refusal};
@@ -24,8 +23,19 @@ const GRPC_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-m
 pub struct Asker {
     /// It speaks gRPC, and understands nothing else.
     pub grpc: bool,
-    /// The body is left unread and can't be skipped, so HTTP/1.x must close the connection.
-    closes: bool,
+    /// It wants the head of an answer alone.
+    head: bool,
+    /// It speaks HTTP/1.x, where what is left of a request stands before the next one.
+    http1: bool,
+}
+
+/// Whether something of a request is left that was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// It was read to its end.
+    None,
+    /// There may be more.
+    Some,
 }
 
 /// What every answer of ours that is not a success looks like.
@@ -58,14 +68,29 @@ enum GrpcCode {
 // === impl Asker ===
 
 impl Asker {
-    /// Somebody who has sent nothing that would be left unread.
-    pub const PLAIN: Self = Self { grpc: false, closes: false };
-
     /// Reads what matters from a request that is about to be decided.
     #[must_use]
-    pub fn of(request: &Request<Incoming>) -> Self {
-        let http1 = request.version() <= Version::HTTP_11;
-        Self { grpc: is_grpc(request.headers()), closes: http1 && !is_small(request.body()) }
+    pub fn of<B>(request: &Request<B>) -> Self {
+        Self {
+            grpc: is_grpc(request.headers()),
+            head: request.method() == Method::HEAD,
+            http1: request.version() <= Version::HTTP_11,
+        }
+    }
+
+    /// Fits an answer of ours to the one who asked: a head has no body, also over HTTP/2, and a connection on
+    /// which a request was left unread says that it ends.
+    #[must_use]
+    pub fn fit(self, mut response: Response<GatewayBody>, body: Unread) -> Response<GatewayBody> {
+        if self.head {
+            let length = response.body().size_hint().exact().unwrap_or(0);
+            response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+            *response.body_mut() = GatewayBody::EMPTY;
+        }
+        if self.http1 && body == Unread::Some {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
     }
 }
 
@@ -151,7 +176,7 @@ pub fn reason_of(error: &ProxyError) -> &'static str {
 }
 
 /// The names that [`reason_of`] can give.
-pub const FAILURE_REASONS: [&str; 12] = [
+pub const FAILURE_REASONS: [&str; 13] = [
     "loop",
     "connect_method",
     "bad_host",
@@ -161,7 +186,8 @@ pub const FAILURE_REASONS: [&str; 12] = [
     "connect_timeout",
     "upstream_reset",
     "response_timeout",
-    "unasked_upgrade",
+    "bad_answer",
+    "transfer_coding",
     "upload_stalled",
     "upload_broken",
 ];
@@ -194,8 +220,11 @@ fn classify(error: &ProxyError) -> (StatusCode, &'static str, &'static str, Grpc
         ProxyError::ResponseTimeout { .. } => {
             (StatusCode::GATEWAY_TIMEOUT, "gateway_timeout", "response_timeout", DeadlineExceeded)
         }
-        ProxyError::UnaskedUpgrade { .. } => {
-            (StatusCode::BAD_GATEWAY, "bad_gateway", "unasked_upgrade", Unavailable)
+        ProxyError::BadAnswer { .. } => {
+            (StatusCode::BAD_GATEWAY, "bad_gateway", "bad_answer", Unavailable)
+        }
+        ProxyError::TransferCoding => {
+            (StatusCode::NOT_IMPLEMENTED, "not_implemented", "transfer_coding", Unimplemented)
         }
         ProxyError::UploadBroken => {
             (StatusCode::BAD_REQUEST, "bad_request", "upload_broken", InvalidArgument)
@@ -221,9 +250,6 @@ impl<'a> Problem<'a> {
             // Whole seconds, rounded up: a client must never come too early by our own word.
             headers.insert(header::RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1000).max(1)));
             headers.insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));
-        }
-        if asker.closes {
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }
@@ -251,13 +277,6 @@ impl<'a> Problem<'a> {
         }
         response
     }
-}
-
-/// Whether a body can be left unread without ending the connection: it is empty, or small enough to have
-/// come with the head.
-fn is_small(body: &Incoming) -> bool {
-    const CAME_WITH_THE_HEAD: u64 = 8 * 1024;
-    body.is_end_stream() || body.size_hint().exact().is_some_and(|size| size <= CAME_WITH_THE_HEAD)
 }
 
 fn millis(duration: Duration) -> u64 {

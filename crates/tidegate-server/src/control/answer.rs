@@ -1,27 +1,29 @@
 use super::{GatewayStats, Handler, metrics};
 use crate::gateway::{Phase, Shared};
 use crate::proxy::{GatewayBody, Unauthorized};
-use crate::rescue::{self, Asker};
+use crate::rescue::{self, Asker, Unread};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
+use http_body::Body;
 use serde_json::json;
 
 /// Answers a request to the control plane. Counted as Critical, and so never refused.
 ///
 /// With `guarded`, snapshots are for clients with a token alone.
 #[must_use]
-pub fn answer<B>(
+pub fn answer<B: Body>(
     shared: &Shared,
     handler: Handler,
     request: &Request<B>,
     guarded: bool,
 ) -> Response<GatewayBody> {
+    let asker = Asker::of(request);
     let permit = shared.tracker.try_acquire(handler.kind().class().priority());
     let response = if !matches!(*request.method(), Method::GET | Method::HEAD) {
         rescue::read_only()
     } else if let Err(unauthorized) = admit(shared, handler, request.headers(), guarded) {
-        rescue::unauthorized(unauthorized, Asker::PLAIN)
+        rescue::unauthorized(unauthorized, asker)
     } else {
         match handler {
             Handler::HealthLive => live(shared),
@@ -33,7 +35,8 @@ pub fn answer<B>(
     if let Some(permit) = permit {
         permit.success();
     }
-    response
+    let unread = if request.body().is_end_stream() { Unread::None } else { Unread::Some };
+    asker.fit(response, unread)
 }
 
 fn admit(

@@ -1,7 +1,7 @@
 use super::Shared;
 use crate::admission::{Observer, observe_forever};
 use crate::control::{Handler, answer};
-use crate::rescue;
+use crate::rescue::{self, Asker, Unread};
 use crate::upstream::{Connector, probe_forever};
 use http::Request;
 use hyper::body::Incoming;
@@ -71,7 +71,7 @@ async fn serve_operator(tcp: TcpStream, shared: Arc<Shared>) {
     let service = service_fn(move |request: Request<Incoming>| {
         let response = match Handler::of(request.uri().path()) {
             Some(handler) => answer(&shared, handler, &request, false),
-            None => rescue::not_found(),
+            None => Asker::of(&request).fit(rescue::not_found(), Unread::Some),
         };
         async move { Ok::<_, Infallible>(response) }
     });

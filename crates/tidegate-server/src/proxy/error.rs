@@ -45,12 +45,17 @@ pub enum ProxyError {
         /// How long it had.
         after: Duration,
     },
-    /// The upstream switched protocols and nobody had asked it to.
-    #[error("upstream {upstream} switched protocols without being asked")]
-    UnaskedUpgrade {
+    /// The upstream's answer can't be passed on.
+    #[error("upstream {upstream} sent an answer that can't be passed on: {why}")]
+    BadAnswer {
         /// The upstream's name.
         upstream: String,
+        /// What is wrong with it.
+        why: &'static str,
     },
+    /// The body is coded in a way that can't be undone here.
+    #[error("only the transfer coding `chunked` is served")]
+    TransferCoding,
     /// The client's request broke off or was malformed in its body.
     #[error("the request's body broke off or is malformed")]
     UploadBroken,
@@ -70,9 +75,9 @@ impl ProxyError {
     pub fn is_clients(&self) -> bool {
         match self {
             Self::Loop | Self::ConnectMethod | Self::BadHost | Self::BadTarget => true,
-            Self::UploadStalled { .. } | Self::UploadBroken => true,
+            Self::UploadStalled { .. } | Self::UploadBroken | Self::TransferCoding => true,
             Self::NoUpstream | Self::Connect { .. } | Self::Reset { .. } => false,
-            Self::ResponseTimeout { .. } | Self::UnaskedUpgrade { .. } => false,
+            Self::ResponseTimeout { .. } | Self::BadAnswer { .. } => false,
         }
     }
 }

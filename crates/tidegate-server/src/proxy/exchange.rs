@@ -92,10 +92,10 @@ impl Exchange {
     }
 
     /// The answer is one that can't be passed on.
-    pub fn unasked_upgrade(self) -> ProxyError {
+    pub fn bad_answer(self, why: &'static str) -> ProxyError {
         let upstream = self.in_flight.upstream();
         upstream.count_failure();
-        let error = ProxyError::UnaskedUpgrade { upstream: upstream.name.clone() };
+        let error = ProxyError::BadAnswer { upstream: upstream.name.clone(), why };
         self.permit.finish(Outcome::Dropped);
         error
     }

@@ -1,4 +1,4 @@
-use super::hop_by_hop;
+use super::hop_by_hop::{self, Coding};
 use super::{ClientContext, ProxyError};
 use crate::config::{HostPolicy, ProxyConfig, Scheme};
 use crate::upstream::Upstream;
@@ -39,9 +39,13 @@ impl OutgoingHead {
             return Err(ProxyError::ConnectMethod);
         }
         refuse_loop(&parts.headers, via)?;
+        check_target(parts)?;
         let host = host_of(parts)?;
         let path = parts.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
         let stripped = hop_by_hop::strip(&mut parts.headers);
+        if stripped.coding == Some(Coding::Other) {
+            return Err(ProxyError::TransferCoding);
+        }
         join_cookies(&mut parts.headers);
         client.forwarded.apply(&mut parts.headers, &host, config.forwarded);
         parts.headers.append(header::VIA, via.clone());
@@ -135,13 +139,33 @@ fn join_cookies(headers: &mut HeaderMap) {
 /// with two, is malformed; HTTP/1.0 may go without.
 fn host_of(parts: &Parts) -> Result<HeaderValue, ProxyError> {
     if let Some(authority) = parts.uri.authority() {
-        return HeaderValue::from_str(authority.as_str()).map_err(|_| ProxyError::BadTarget);
+        let host = HeaderValue::from_str(authority.as_str()).map_err(|_| ProxyError::BadTarget)?;
+        return if is_host(&host) { Ok(host) } else { Err(ProxyError::BadTarget) };
     }
     let mut hosts = parts.headers.get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
-        (Some(host), None) => Ok(host.clone()),
+        (Some(host), None) if is_host(host) => Ok(host.clone()),
         (None, _) if parts.version == Version::HTTP_10 => Ok(HeaderValue::from_static("")),
         _ => Err(ProxyError::BadHost),
+    }
+}
+
+/// Whether a value has only what stands in a host and port (RFC 3986). A name in front of an `@` is none of it.
+fn is_host(value: &HeaderValue) -> bool {
+    value
+        .as_bytes()
+        .iter()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(byte))
+}
+
+/// A target that an HTTP server can be asked for.
+fn check_target(parts: &Parts) -> Result<(), ProxyError> {
+    let web = parts.uri.scheme_str().is_none_or(|scheme| scheme == "http" || scheme == "https");
+    let whole_server = parts.uri.path() == "*";
+    if web && (!whole_server || parts.method == Method::OPTIONS) {
+        Ok(())
+    } else {
+        Err(ProxyError::BadTarget)
     }
 }
 

@@ -27,6 +27,17 @@ pub struct Stripped {
     pub upgrade: Option<HeaderValue>,
     /// That it takes trailers.
     pub trailers: bool,
+    /// How its body is coded for the way, if it says.
+    pub coding: Option<Coding>,
+}
+
+/// A coding of a body for the way from hop to hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    /// Cut into chunks, which is undone here.
+    Chunked,
+    /// Something that can't be undone here, and would be lost if passed on without its name.
+    Other,
 }
 
 /// Removes what is for this hop alone, and answers which of it matters here.
@@ -41,7 +52,15 @@ pub fn strip(headers: &mut HeaderMap) -> Stripped {
     if present == [false; ALWAYS.len()] {
         return Stripped::default();
     }
-    let stripped = Stripped { upgrade: upgrade_wanted(headers), trailers: wants_trailers(headers) };
+    let stripped = Stripped {
+        upgrade: upgrade_wanted(headers),
+        trailers: wants_trailers(headers),
+        coding: coding(headers),
+    };
+    if stripped.coding.is_some() {
+        // The coding frames the body; a length beside it is wrong or an attack.
+        headers.remove(header::CONTENT_LENGTH);
+    }
     strip_named_by_connection(headers);
     for (name, _) in ALWAYS.iter().zip(present).filter(|(_, present)| *present) {
         headers.remove(*name);
@@ -87,6 +106,13 @@ fn upgrade_wanted(headers: &HeaderMap) -> Option<HeaderValue> {
     // admission.
     let http2 = protocol.as_bytes().to_ascii_lowercase().windows(2).any(|pair| pair == b"h2");
     (!http2 && has_token(headers, &header::CONNECTION, "upgrade")).then(|| protocol.clone())
+}
+
+fn coding(headers: &HeaderMap) -> Option<Coding> {
+    let mut fields = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let (first, second) = (fields.next()?, fields.next());
+    let chunked = first.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+    Some(if chunked && second.is_none() { Coding::Chunked } else { Coding::Other })
 }
 
 fn wants_trailers(headers: &HeaderMap) -> bool {

@@ -254,3 +254,64 @@ async fn a_malformed_chunk_is_the_client_s_mistake() {
     gateway.balances().await;
     assert_eq!(gateway.stats().await["upstreams"][0]["failed"], 0, "the upstream is not to blame");
 }
+
+#[tokio::test]
+async fn an_unsent_upload_announces_the_end_of_the_connection() {
+    let gateway = TestGateway::start("", &[dead_address()]);
+    let request = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n";
+    let answer = crate::support::raw(gateway.address, request).await;
+    assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("connection: close"), "{answer}");
+    gateway.balances().await;
+}
+
+/// What comes of an upstream's answer, over both protocols in front.
+async fn passed_on(answer: &'static [&'static str]) -> [Result<Answer, String>; 2] {
+    let upstream = RawUpstream::saying(answer).await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let mut outcomes = Vec::new();
+    for client in [Client::new(gateway.address), Client::h2(gateway.address)] {
+        let request = client.request("GET", "/").body(Full::<Bytes>::default()).unwrap();
+        outcomes.push(match client.begin(request).await {
+            Ok(response) => Ok(Answer::read(response).await),
+            Err(error) => Err(error.to_string()),
+        });
+    }
+    gateway.balances().await;
+    outcomes.try_into().unwrap()
+}
+
+#[tokio::test]
+async fn no_content_has_no_length() {
+    for answer in passed_on(&["HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\n"]).await {
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, 204);
+        assert!(!answer.headers.contains_key("content-length"), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_length_beside_a_transfer_coding_is_not_believed() {
+    const ANSWER: &[&str] =
+        &["HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n\
+                  2\r\nok\r\n0\r\n\r\n"];
+    for answer in passed_on(ANSWER).await {
+        assert_eq!(answer.unwrap().text(), "ok");
+    }
+}
+
+#[tokio::test]
+async fn answers_that_cannot_be_passed_on_are_bad_gateways() {
+    const GZIP: &[&str] =
+        &["HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"];
+    for answer in passed_on(GZIP).await {
+        assert_typed(&answer.unwrap(), 502, "bad_gateway", "bad_answer");
+    }
+    let upstream =
+        RawUpstream::saying(&["HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-length: 4\r\n\r\n"])
+            .await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    for client in [Client::new(gateway.address), Client::h2(gateway.address)] {
+        let request = client.request("HEAD", "/").body(Full::default()).unwrap();
+        assert_eq!(client.send(request).await.status, 502);
+    }
+}

@@ -80,3 +80,35 @@ async fn garbage_on_the_admin_port_harms_nobody() {
     }
     assert_eq!(Client::new(gateway.admin).get("/health/live").await.status, 200);
 }
+
+#[tokio::test]
+async fn hosts_and_targets_that_are_none_reach_nobody() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let requests: [(&[u8], &str); 6] = [
+        (b"GET / HTTP/1.1\r\nhost: a b\r\nconnection: close\r\n\r\n", "bad_host"),
+        (b"GET / HTTP/1.1\r\nhost: a\"b\r\nconnection: close\r\n\r\n", "bad_host"),
+        (b"GET / HTTP/1.1\r\nhost: u:p@other\r\nconnection: close\r\n\r\n", "bad_host"),
+        (b"GET http://u:p@o/ HTTP/1.1\r\nhost: o\r\nconnection: close\r\n\r\n", "bad_target"),
+        (b"GET ftp://o/ HTTP/1.1\r\nhost: o\r\nconnection: close\r\n\r\n", "bad_target"),
+        (b"GET * HTTP/1.1\r\nhost: o\r\nconnection: close\r\n\r\n", "bad_target"),
+    ];
+    for (request, reason) in requests {
+        let answer = raw(gateway.address, request).await;
+        let expected = answer.starts_with("HTTP/1.1 400") && answer.contains(reason);
+        assert!(expected, "{:?} got {answer}", String::from_utf8_lossy(request));
+    }
+    assert!(upstream.seen().is_empty(), "{:?}", upstream.seen());
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn a_transfer_coding_that_would_be_lost_is_not_served() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let request =
+        b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n";
+    let answer = raw(gateway.address, request).await;
+    assert!(answer.starts_with("HTTP/1.1 501") && answer.contains("transfer_coding"), "{answer}");
+    assert!(upstream.seen().is_empty());
+}

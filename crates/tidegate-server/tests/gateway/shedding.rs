@@ -235,3 +235,58 @@ async fn http2_refusals_leave_the_connection_to_other_streams() {
         task.await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_small_body_that_comes_a_moment_later_does_not_cost_the_connection() {
+    let upstream = Upstream::closed().await;
+    let gateway = TestGateway::start(SMALL, &[upstream.address]);
+    let held = hold(&gateway, "low", 2).await;
+    let mut tcp = TcpStream::connect(gateway.address).await.unwrap();
+    tcp.set_nodelay(true).unwrap();
+    for _ in 0..10 {
+        let head =
+            "POST / HTTP/1.1\r\nhost: x\r\ntidegate-priority: low\r\ncontent-length: 4\r\n\r\n";
+        tcp.write_all(head.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        tcp.write_all(b"body").await.unwrap();
+        let mut answer = vec![0; 4096];
+        let read = tcp.read(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer[..read]);
+        assert!(
+            answer.starts_with("HTTP/1.1 503") && !answer.contains("connection: close"),
+            "{answer}"
+        );
+    }
+    // One that does not come soon is not waited for, and the end is announced.
+    let head = "POST / HTTP/1.1\r\nhost: x\r\ntidegate-priority: low\r\ncontent-length: 4\r\n\r\n";
+    tcp.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    tcp.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("connection: close"), "{answer}");
+    upstream.gate.open();
+    for task in held {
+        task.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_head_request_is_refused_without_a_body_over_either_protocol() {
+    let upstream = Upstream::closed().await;
+    let gateway = TestGateway::start(SMALL, &[upstream.address]);
+    let held = hold(&gateway, "low", 2).await;
+    for client in [Client::new(gateway.address), Client::h2(gateway.address)] {
+        let request = client.request("HEAD", "/").header("tidegate-priority", "low");
+        let answer = client.send(request.body(Full::default()).unwrap()).await;
+        assert_eq!((answer.status.as_u16(), answer.body.len()), (503, 0));
+        assert_ne!(answer.header("content-length"), "0");
+    }
+    for client in [Client::new(gateway.admin), Client::h2(gateway.admin)] {
+        let request = client.request("HEAD", "/metrics").body(Full::default()).unwrap();
+        let answer = client.send(request).await;
+        assert_eq!((answer.status.as_u16(), answer.body.len()), (200, 0));
+    }
+    upstream.gate.open();
+    for task in held {
+        task.await.unwrap();
+    }
+}
