@@ -2,7 +2,7 @@ use super::hop_by_hop::{self, Coding};
 use super::{ClientContext, ProxyError};
 use crate::config::{HostPolicy, ProxyConfig, Scheme};
 use crate::upstream::Upstream;
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::uri::{self, Authority, PathAndQuery, Uri};
 use http::{Method, Version};
@@ -123,8 +123,16 @@ impl OutgoingHead {
     }
 }
 
+/// Whether a field is there. Among the few fields of a request, comparing is cheaper than hashing.
+fn has(headers: &HeaderMap, name: &HeaderName) -> bool {
+    headers.keys().any(|key| key == name)
+}
+
 /// HTTP/2 may cut a cookie into several fields, which HTTP/1.1 servers take for several cookies headers.
 fn join_cookies(headers: &mut HeaderMap) {
+    if !has(headers, &header::COOKIE) {
+        return;
+    }
     let fields = headers.get_all(header::COOKIE);
     if fields.iter().nth(1).is_none() {
         return;
@@ -171,6 +179,9 @@ fn check_target(parts: &Parts) -> Result<(), ProxyError> {
 
 /// A request that carries our own mark would go round for ever.
 fn refuse_loop(headers: &HeaderMap, via: &HeaderValue) -> Result<(), ProxyError> {
+    if !has(headers, &header::VIA) {
+        return Ok(());
+    }
     let mark = via.as_bytes();
     let came_by_here = headers
         .get_all(header::VIA)

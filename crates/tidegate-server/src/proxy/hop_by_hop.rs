@@ -52,16 +52,19 @@ pub fn strip(headers: &mut HeaderMap) -> Stripped {
     if present == [false; ALWAYS.len()] {
         return Stripped::default();
     }
+    let [connection, upgrade, te, .., transfer_encoding, _, _] = present;
     let stripped = Stripped {
-        upgrade: upgrade_wanted(headers),
-        trailers: wants_trailers(headers),
-        coding: coding(headers),
+        upgrade: if upgrade { upgrade_wanted(headers) } else { None },
+        trailers: te && wants_trailers(headers),
+        coding: if transfer_encoding { coding(headers) } else { None },
     };
     if stripped.coding.is_some() {
         // The coding frames the body; a length beside it is wrong or an attack.
         headers.remove(header::CONTENT_LENGTH);
     }
-    strip_named_by_connection(headers);
+    if connection {
+        strip_named_by_connection(headers);
+    }
     for (name, _) in ALWAYS.iter().zip(present).filter(|(_, present)| *present) {
         headers.remove(*name);
     }
