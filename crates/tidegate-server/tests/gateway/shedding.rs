@@ -24,6 +24,14 @@ async fn hold(gateway: &TestGateway, priority: &'static str, count: u64) -> Vec<
     held
 }
 
+/// Lets everything that waits at the upstream be answered.
+async fn let_go(upstream: &Upstream, held: Vec<JoinHandle<u16>>) {
+    upstream.gate.open();
+    for task in held {
+        assert_eq!(task.await.unwrap(), 200, "what was admitted is served");
+    }
+}
+
 #[tokio::test]
 async fn ad32_unit_2_low_is_shed_before_normal_before_high_on_the_real_server() {
     let upstream = Upstream::closed().await;
@@ -39,10 +47,7 @@ async fn ad32_unit_2_low_is_shed_before_normal_before_high_on_the_real_server() 
         assert_eq!(client.get_as("/", priority).await.status, 503, "{priority}");
     }
     assert_eq!(client.get("/health/live").await.status, 200, "critical is never shed");
-    upstream.gate.open();
-    for task in held {
-        assert_eq!(task.await.unwrap(), 200, "what was admitted is served");
-    }
+    let_go(&upstream, held).await;
     gateway.balances().await;
 }
 
@@ -62,10 +67,7 @@ async fn a_refusal_names_its_reason_and_says_when_to_come_back() {
     let seconds: u64 = answer.header("retry-after").parse().unwrap();
     assert_eq!(body["retry_after_ms"], millis);
     assert_eq!(seconds, millis.div_ceil(1000).max(1));
-    upstream.gate.open();
-    for task in held {
-        task.await.unwrap();
-    }
+    let_go(&upstream, held).await;
 }
 
 #[tokio::test]
@@ -79,10 +81,7 @@ async fn at_the_global_limit_the_answer_says_so() {
         (answer.status.as_u16(), answer.json()["reason"].as_str().unwrap()),
         (503, "global_limit")
     );
-    upstream.gate.open();
-    for task in held {
-        task.await.unwrap();
-    }
+    let_go(&upstream, held).await;
 }
 
 #[tokio::test]
@@ -96,10 +95,7 @@ async fn borrow_lets_normal_use_idle_places_of_high() {
     held.extend(hold(&gateway, "high", 2).await);
     let refused = Client::new(gateway.address).get_as("/", "high").await;
     assert_eq!(refused.json()["reason"], "global_limit", "and only for that is High refused");
-    upstream.gate.open();
-    for task in held {
-        assert_eq!(task.await.unwrap(), 200);
-    }
+    let_go(&upstream, held).await;
 }
 
 #[tokio::test]
@@ -121,10 +117,7 @@ async fn the_advice_follows_how_fast_places_come_free() {
     // Each is told up to half more or less; 1 s at first and 5 s now are further apart than that.
     assert!(stalled > first && stalled >= 2000, "{first} then {stalled}");
     // Places come free all the time: it falls.
-    upstream.gate.open();
-    for task in held {
-        task.await.unwrap();
-    }
+    let_go(&upstream, held).await;
     for _ in 0..300 {
         client.get_as("/", "low").await;
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -133,10 +126,7 @@ async fn the_advice_follows_how_fast_places_come_free() {
     let held = hold(&gateway, "low", 1).await;
     let flowing = advised().await;
     assert!(flowing * 2 < stalled, "{stalled} then {flowing}");
-    upstream.gate.open();
-    for task in held {
-        task.await.unwrap();
-    }
+    let_go(&upstream, held).await;
 }
 
 #[tokio::test]
@@ -168,10 +158,7 @@ async fn a_refusal_leaves_the_connection_usable_and_does_not_wait_for_the_body()
         let response = sender.send_request(request).await.unwrap();
         assert_eq!(crate::support::Answer::read(response).await.status, 503);
     }
-    upstream.gate.open();
-    for task in held {
-        task.await.unwrap();
-    }
+    let_go(&upstream, held).await;
 }
 
 #[tokio::test]
@@ -188,10 +175,7 @@ async fn a_client_that_is_sending_a_large_body_still_reads_its_refusal() {
         tcp.read_to_end(&mut answer).await.expect("closed in order, not reset over the answer");
         assert!(answer.starts_with(b"HTTP/1.1 503"));
     }
-    upstream.gate.open();
-    for task in held {
-        task.await.unwrap();
-    }
+    let_go(&upstream, held).await;
 }
 
 #[tokio::test]
@@ -206,10 +190,7 @@ async fn an_expectant_client_is_refused_before_it_sends_its_body() {
     let mut answer = String::new();
     tcp.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 503"), "no 100 Continue first: {answer}");
-    upstream.gate.open();
-    for task in held {
-        task.await.unwrap();
-    }
+    let_go(&upstream, held).await;
 }
 
 #[tokio::test]
@@ -230,10 +211,7 @@ async fn http2_refusals_leave_the_connection_to_other_streams() {
             .unwrap();
         assert_eq!(sender.send_request(request).await.unwrap().status(), 503);
     }
-    upstream.gate.open();
-    for task in held {
-        task.await.unwrap();
-    }
+    let_go(&upstream, held).await;
 }
 
 #[tokio::test]
@@ -263,10 +241,7 @@ async fn a_small_body_that_comes_a_moment_later_does_not_cost_the_connection() {
     let mut answer = String::new();
     tcp.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("connection: close"), "{answer}");
-    upstream.gate.open();
-    for task in held {
-        task.await.unwrap();
-    }
+    let_go(&upstream, held).await;
 }
 
 #[tokio::test]
@@ -285,8 +260,5 @@ async fn a_head_request_is_refused_without_a_body_over_either_protocol() {
         let answer = client.send(request).await;
         assert_eq!((answer.status.as_u16(), answer.body.len()), (200, 0));
     }
-    upstream.gate.open();
-    for task in held {
-        task.await.unwrap();
-    }
+    let_go(&upstream, held).await;
 }
