@@ -4,6 +4,8 @@
 //! are the caller's. That is what lets the server, the tests and the simulator run the same code.
 //!
 //! - [`admission`]: who may execute now, by priority, within exact limits.
+//! - [`routing`]: which worker takes a request, and when all of them are too busy.
 
 pub mod admission;
+pub mod routing;
 mod sync;

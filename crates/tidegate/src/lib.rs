@@ -32,6 +32,7 @@ pub use tidegate_core::admission::{
 };
 
 pub mod layer;
+pub mod routing;
 
 /// The README's example is a test, so that it stays true.
 #[cfg(doctest)]
