@@ -7,5 +7,6 @@
 //! - [`routing`]: which worker takes a request, and when all of them are too busy.
 
 pub mod admission;
+mod flow;
 pub mod routing;
 mod sync;

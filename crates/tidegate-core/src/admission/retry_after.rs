@@ -1,9 +1,6 @@
 use super::{MessagePriority, PriorityLoadStats, Reason, Refusal};
+use crate::flow::{Freed, Rate};
 use std::time::Duration;
-
-/// How long estimates remember. Long enough to smooth a burst of completions, short enough to follow a
-/// change of load within the few seconds that a client waits.
-const MEMORY_S: f64 = 2.0;
 
 /// The stretch of refused work that one answer spreads out: a client that is told to wait competes with about
 /// everyone who was refused in the same second.
@@ -48,24 +45,6 @@ pub struct RetryAdvisor {
     started: bool,
     freed: [Freed; 4],
     refused: [[Rate; 2]; 4],
-}
-
-/// How fast places of one priority come free, as the time between two of them. Intervals and not rates,
-/// because an interval is right for one completion in ten seconds as for ten thousand in one.
-#[derive(Clone, Copy, Debug, Default)]
-struct Freed {
-    total: u64,
-    last_at_s: f64,
-    interval_s: Option<f64>,
-    /// Nothing was in flight and nothing ended when last looked at.
-    idle: bool,
-}
-
-/// Events a second, exponentially smoothed.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rate {
-    total: u64,
-    per_s: f64,
 }
 
 // === impl RetryBounds ===
@@ -125,7 +104,7 @@ impl RetryAdvisor {
             let lane = priority.index();
             let finished = stats.finished[lane].total();
             if first {
-                self.freed[lane] = Freed { total: finished, last_at_s: now_s, ..Freed::default() };
+                self.freed[lane] = Freed::starting(now_s, finished);
             } else {
                 self.freed[lane].observe(now_s, finished, stats.in_flight(priority));
             }
@@ -147,8 +126,10 @@ impl RetryAdvisor {
             }
         };
         let freed_per_s = self.freed_per_s(lanes);
-        let refused_per_s: f64 =
-            lanes.iter().map(|lane| self.refused[lane.index()][refusal.reason.index()].per_s).sum();
+        let refused_per_s: f64 = lanes
+            .iter()
+            .map(|lane| self.refused[lane.index()][refusal.reason.index()].per_s())
+            .sum();
         let wait_s = if freed_per_s > 0.0 {
             (refused_per_s * CONTENDERS_S).max(1.0) / freed_per_s
         } else {
@@ -162,60 +143,18 @@ impl RetryAdvisor {
     /// the best guess of how it will be when they are not.
     fn freed_per_s(&self, lanes: &[MessagePriority]) -> f64 {
         let freed = || lanes.iter().map(|lane| &self.freed[lane.index()]);
-        let all_idle = freed().all(|freed| freed.idle);
-        freed().filter(|freed| all_idle || !freed.idle).map(|freed| freed.per_s(self.now_s)).sum()
+        let all_idle = freed().all(|freed| freed.is_idle());
+        freed()
+            .filter(|freed| all_idle || !freed.is_idle())
+            .map(|freed| freed.per_s(self.now_s))
+            .sum()
     }
 
     /// Nothing has ever come free: as long again as it has been so, and at first a second.
     fn silence_s(&self, lanes: &[MessagePriority]) -> f64 {
-        let since = lanes.iter().map(|lane| self.now_s - self.freed[lane.index()].last_at_s);
+        let since = lanes.iter().map(|lane| self.now_s - self.freed[lane.index()].last_at_s());
         since.fold(1.0, f64::max)
     }
-}
-
-// === impl Freed ===
-
-impl Freed {
-    fn observe(&mut self, now_s: f64, total: u64, in_flight: u64) {
-        let count = total.saturating_sub(self.total);
-        self.idle = count == 0 && in_flight == 0;
-        if self.idle {
-            self.last_at_s = now_s;
-        }
-        if count == 0 {
-            return;
-        }
-        let gap_s = now_s - self.last_at_s;
-        let sample_s = gap_s / count as f64;
-        let interval_s = match self.interval_s {
-            Some(old) => old + weight(gap_s) * (sample_s - old),
-            None => sample_s,
-        };
-        *self = Self { total, last_at_s: now_s, interval_s: Some(interval_s), idle: false };
-    }
-
-    /// Silence counts: nothing for longer than the usual interval means that the interval has grown.
-    fn per_s(&self, now_s: f64) -> f64 {
-        let silence_s = now_s - self.last_at_s;
-        self.interval_s.map_or(0.0, |interval_s| 1.0 / interval_s.max(silence_s).max(1e-9))
-    }
-}
-
-// === impl Rate ===
-
-impl Rate {
-    fn observe(&mut self, elapsed_s: f64, total: u64, first: bool) {
-        let count = total.saturating_sub(self.total);
-        self.total = total;
-        if !first {
-            self.per_s += weight(elapsed_s) * (count as f64 / elapsed_s - self.per_s);
-        }
-    }
-}
-
-/// The weight of a sample that covers this stretch of time.
-fn weight(stretch_s: f64) -> f64 {
-    1.0 - (-stretch_s / MEMORY_S).exp()
 }
 
 #[cfg(test)]

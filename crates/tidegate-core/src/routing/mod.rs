@@ -1,5 +1,21 @@
 //! Busy-aware routing: which worker takes a request, and when to refuse because all of them are busy.
 
+mod charge;
+mod drain;
+mod free_set;
+mod latency;
+mod ledger;
+mod pick;
+mod rank;
 mod report;
+mod thresholds;
 
+pub use charge::{Charge, ChargeRule};
+pub use drain::DrainAdvisor;
+pub use free_set::FreeSet;
+pub use latency::{Answer, Latency};
+pub use ledger::{OnSilence, RANKS_MAX, Standing, Ticket, WorkerLedger};
+pub use pick::{Candidates, Pick};
+pub use rank::RankView;
 pub use report::{KvUsage, LoadReport};
+pub use thresholds::{BusyPreset, BusyThresholds, OutOfRange, Threshold};

@@ -1,0 +1,187 @@
+use serde::Serialize;
+use std::fmt;
+
+/// When a worker counts as busy. Each check is off while it is unset; a worker is busy when any of them is
+/// exceeded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct BusyThresholds {
+    /// Share of the KV cache's blocks in use, 0.0 … 1.0.
+    #[serde(rename = "active_decode_blocks_threshold")]
+    pub active_decode_blocks: Option<f64>,
+    /// Tokens being prefilled.
+    #[serde(rename = "active_prefill_tokens_threshold")]
+    pub active_prefill_tokens: Option<u64>,
+    /// Requests at the worker, worked on and waiting. For servers that tell nothing finer.
+    #[serde(rename = "active_requests_threshold", skip_serializing_if = "Option::is_none")]
+    pub active_requests: Option<u64>,
+}
+
+/// One of the checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Threshold {
+    /// Share of the KV cache.
+    ActiveDecodeBlocks,
+    /// Tokens being prefilled.
+    ActivePrefillTokens,
+    /// Requests at the worker.
+    ActiveRequests,
+}
+
+/// Settings that suit most of those who want the same thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BusyPreset {
+    /// Refuses early, so that queues stay short and the slowest answers fast.
+    Latency,
+    /// Lets workers fill up, at the price of answers that vary more.
+    Throughput,
+    /// Never refuses because workers are busy.
+    #[default]
+    Off,
+}
+
+/// A threshold outside of its range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OutOfRange {
+    /// Which.
+    pub threshold: Threshold,
+    /// What was given.
+    pub given: f64,
+}
+
+// === impl BusyThresholds ===
+
+impl BusyThresholds {
+    /// No check at all.
+    pub const OFF: Self =
+        Self { active_decode_blocks: None, active_prefill_tokens: None, active_requests: None };
+
+    /// Whether nothing is checked.
+    #[must_use]
+    pub fn are_off(&self) -> bool {
+        *self == Self::OFF
+    }
+
+    /// The same thresholds at this share of themselves: what is left is kept for who matters more.
+    #[must_use]
+    pub fn at_share(self, share: f64) -> Self {
+        let of = |whole: u64| (whole as f64 * share) as u64;
+        Self {
+            active_decode_blocks: self.active_decode_blocks.map(|ratio| ratio * share),
+            active_prefill_tokens: self.active_prefill_tokens.map(of),
+            active_requests: self.active_requests.map(of),
+        }
+    }
+
+    /// What is set here, and where nothing is, what `other` has.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            active_decode_blocks: self.active_decode_blocks.or(other.active_decode_blocks),
+            active_prefill_tokens: self.active_prefill_tokens.or(other.active_prefill_tokens),
+            active_requests: self.active_requests.or(other.active_requests),
+        }
+    }
+
+    /// Whether every threshold is in its range.
+    ///
+    /// # Errors
+    ///
+    /// The first that is not.
+    pub fn check(&self) -> Result<(), OutOfRange> {
+        match self.active_decode_blocks {
+            Some(ratio) if !(0.0..=1.0).contains(&ratio) => {
+                Err(OutOfRange { threshold: Threshold::ActiveDecodeBlocks, given: ratio })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+// === impl Threshold ===
+
+impl Threshold {
+    /// Every threshold.
+    pub const ALL: [Self; 3] =
+        [Self::ActiveDecodeBlocks, Self::ActivePrefillTokens, Self::ActiveRequests];
+
+    /// The name used in labels, logs and answers.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ActiveDecodeBlocks => "active_decode_blocks",
+            Self::ActivePrefillTokens => "active_prefill_tokens",
+            Self::ActiveRequests => "active_requests",
+        }
+    }
+
+    /// This threshold's place in an array.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+// === impl BusyPreset ===
+
+impl BusyPreset {
+    /// The thresholds it stands for.
+    #[must_use]
+    pub fn thresholds(self) -> BusyThresholds {
+        let both = |ratio, tokens| BusyThresholds {
+            active_decode_blocks: Some(ratio),
+            active_prefill_tokens: Some(tokens),
+            active_requests: None,
+        };
+        match self {
+            Self::Latency => both(0.70, 5_000),
+            Self::Throughput => both(0.95, 20_000),
+            Self::Off => BusyThresholds::OFF,
+        }
+    }
+}
+
+// === impl OutOfRange ===
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_threshold is {}, and must be 0.0 … 1.0", self.threshold, self.given)
+    }
+}
+
+impl std::error::Error for OutOfRange {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_those_of_the_document() {
+        let latency = BusyPreset::Latency.thresholds();
+        assert_eq!(latency.active_decode_blocks, Some(0.70));
+        assert_eq!(latency.active_prefill_tokens, Some(5_000));
+        let throughput = BusyPreset::Throughput.thresholds();
+        assert_eq!(throughput.active_decode_blocks, Some(0.95));
+        assert_eq!(throughput.active_prefill_tokens, Some(20_000));
+        assert!(BusyPreset::Off.thresholds().are_off());
+    }
+
+    #[test]
+    fn a_ratio_beyond_one_or_not_a_number_is_out_of_range() {
+        let of =
+            |ratio| BusyThresholds { active_decode_blocks: Some(ratio), ..BusyThresholds::OFF };
+        for ratio in [0.0, 0.85, 1.0] {
+            assert_eq!(of(ratio).check(), Ok(()));
+        }
+        for ratio in [-0.1, 1.01, f64::NAN, f64::INFINITY] {
+            let error = of(ratio).check().unwrap_err();
+            assert!(error.to_string().starts_with("active_decode_blocks_threshold is"), "{error}");
+        }
+    }
+}
