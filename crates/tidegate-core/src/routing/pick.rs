@@ -1,4 +1,4 @@
-use super::FreeSet;
+use super::{FreeSet, Loads};
 
 /// How a worker is chosen among those that have room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -16,12 +16,12 @@ pub enum Pick {
     Direct,
 }
 
-/// What a pick needs to know of candidates, by their numbers. Lower is better.
+/// What a pick needs to know of candidates, by their numbers.
 pub trait Candidates {
-    /// In flight times latency.
+    /// In flight times latency. Lower is better.
     fn cost(&self, number: usize) -> u64;
-    /// Requests there.
-    fn requests(&self, number: usize) -> u64;
+    /// How many requests each of those that have room has.
+    fn loads(&self) -> &Loads;
 }
 
 // === impl Pick ===
@@ -52,11 +52,7 @@ impl Pick {
                 let size = free.len().max(1) as u64;
                 free.nth((chance % size) as usize).or_else(|| free.next_from(0))
             }
-            Self::LeastLoaded => {
-                // Ties go to the next after a random one, or the first would get every burst.
-                let start = free.nth((chance % free.len().max(1) as u64) as usize).unwrap_or(0);
-                free.iter().min_by_key(|number| (candidates.requests(*number), *number < start))
-            }
+            Self::LeastLoaded => candidates.loads().least((chance % 1024) as usize),
         }
     }
 }
@@ -80,15 +76,21 @@ fn better_of_two(free: &FreeSet, candidates: &impl Candidates, chance: u64) -> O
 mod tests {
     use super::*;
 
-    struct Costs(Vec<u64>);
+    struct Costs(Vec<u64>, Loads);
+
+    fn costs(costs: &[u64], free: &FreeSet) -> Costs {
+        let loads = Loads::new(costs.len());
+        free.iter().for_each(|number| loads.set(number, Some(costs[number])));
+        Costs(costs.to_vec(), loads)
+    }
 
     impl Candidates for Costs {
         fn cost(&self, number: usize) -> u64 {
             self.0[number]
         }
 
-        fn requests(&self, number: usize) -> u64 {
-            self.0[number]
+        fn loads(&self) -> &Loads {
+            &self.1
         }
     }
 
@@ -107,7 +109,7 @@ mod tests {
     fn every_pick_reaches_everyone_who_is_as_good_and_nobody_who_has_no_room() {
         let free = all(5);
         free.set(3, false);
-        let equal = Costs(vec![1; 5]);
+        let equal = costs(&[1; 5], &free);
         for pick in Pick::ALL {
             let mut seen = [0; 5];
             for (turn, chance) in draws().enumerate() {
@@ -119,7 +121,8 @@ mod tests {
 
     #[test]
     fn the_cheaper_of_two_and_the_least_loaded_win() {
-        let (free, costs) = (all(2), Costs(vec![9, 1]));
+        let free = all(2);
+        let costs = costs(&[9, 1], &free);
         for pick in [Pick::PowerOfTwo, Pick::LeastLoaded, Pick::Direct] {
             assert!(draws().all(|chance| pick.choose(&free, &costs, chance, 0) == Some(1)));
         }
@@ -127,8 +130,9 @@ mod tests {
 
     #[test]
     fn nobody_is_chosen_where_nobody_is() {
+        let nobody = FreeSet::new(9);
         for pick in Pick::ALL {
-            assert_eq!(pick.choose(&FreeSet::new(9), &Costs(vec![]), 7, 7), None, "{pick:?}");
+            assert_eq!(pick.choose(&nobody, &costs(&[], &nobody), 7, 7), None, "{pick:?}");
         }
     }
 }

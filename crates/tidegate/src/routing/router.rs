@@ -1,0 +1,334 @@
+use super::error::{Overload, RouteError};
+use super::model::Model;
+use super::monitor::WorkerMonitor;
+use super::table::{Pool, PoolNow};
+use super::worker::{Worker, WorkerId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tidegate_core::admission::MessagePriority;
+use tidegate_core::routing::{Answer, Charge, FreeSet, Pick, Standing, Threshold, Ticket};
+
+/// The fractional part of the golden ratio, of 2⁶⁴: steps of it fall evenly into any stretch.
+const GOLDEN_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Sends each request to a worker that has room, or refuses when none has.
+///
+/// A place is taken in the same step in which it is found free: of many requests at once, exactly as many get
+/// through as there are places.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tidegate::routing::*;
+///
+/// let monitor = Arc::new(WorkerMonitor::new(MonitorConfig {
+///     thresholds: BusyThresholds { active_requests: Some(1), ..BusyThresholds::OFF },
+///     ..MonitorConfig::default()
+/// }));
+/// monitor.add_worker("10.0.0.7:8000", None);
+/// let router = PushRouter::new(monitor, Pick::PowerOfTwo);
+///
+/// let first = router.route(&Ask::default(), 7)?;
+/// assert_eq!(first.worker().name(), "10.0.0.7:8000");
+/// let refused = router.route(&Ask::default(), 8).unwrap_err();
+/// assert!(matches!(refused, RouteError::Overloaded(Overload { busy: 1, total: 1, .. })));
+/// drop(first);
+/// assert!(router.route(&Ask::default(), 9).is_ok());
+/// # Ok::<(), RouteError>(())
+/// ```
+#[derive(Debug)]
+pub struct PushRouter {
+    monitor: Arc<WorkerMonitor>,
+    pick: Pick,
+    turn: AtomicU64,
+    spread: AtomicU64,
+}
+
+/// What a request needs of a worker.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The model it names. `None`: any worker will do.
+    pub model: Option<&'a str>,
+    /// Its priority. Low leaves some room for the others.
+    pub priority: MessagePriority,
+    /// What it will cost.
+    pub charge: Charge,
+    /// The worker it names, for [`Pick::Direct`].
+    pub direct: Option<&'a str>,
+    /// Workers that are out of the question: they were tried.
+    pub not: &'a [WorkerId],
+}
+
+/// A request's place at a worker. Ends when it is dropped.
+#[derive(Debug)]
+#[must_use = "the place is given back when this is dropped"]
+pub struct Assignment {
+    worker: Arc<Worker>,
+    model: Arc<Model>,
+    rank: usize,
+    /// Taken when the place is given back.
+    ticket: Option<Ticket>,
+    prefilled: bool,
+}
+
+// === impl PushRouter ===
+
+impl PushRouter {
+    /// A router over these workers.
+    #[must_use]
+    pub fn new(monitor: Arc<WorkerMonitor>, pick: Pick) -> Self {
+        Self { monitor, pick, turn: AtomicU64::new(0), spread: AtomicU64::new(0) }
+    }
+
+    /// The monitor whose workers it picks from.
+    #[must_use]
+    pub fn monitor(&self) -> &Arc<WorkerMonitor> {
+        &self.monitor
+    }
+
+    /// A place for this request, with one random number.
+    ///
+    /// When no worker at all can be reached, one is tried all the same: an honest failure from it is worth more
+    /// than a guess.
+    ///
+    /// # Errors
+    ///
+    /// When all workers are busy, none is there, or all were excluded. Nothing was charged.
+    pub fn route(&self, ask: &Ask<'_>, chance: u64) -> Result<Assignment, RouteError> {
+        self.route_at(ask, chance, self.monitor.now())
+    }
+
+    /// As [`route`](Self::route), at a time of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`route`](Self::route).
+    pub fn route_at(
+        &self,
+        ask: &Ask<'_>,
+        chance: u64,
+        now: Duration,
+    ) -> Result<Assignment, RouteError> {
+        let table = self.monitor.table();
+        let pool = table.pool(ask.model);
+        if let (Pick::Direct, Some(name)) = (self.pick, ask.direct) {
+            return self.route_to(pool, name, ask, now);
+        }
+        let free = pool.board.free(ask.priority);
+        if let Some(place) = self.choose(pool, free, chance, now, ask)
+            && let Some(assignment) = take(pool, place, ask, now)
+        {
+            return Ok(assignment);
+        }
+        // The chosen one was full by then, or too small for this one, or tried. Look at all that are left.
+        let start = chance as usize % pool.members.len().max(1);
+        let places = free.iter().filter(|place| *place >= start);
+        for place in places.chain(free.iter().filter(|place| *place < start)) {
+            if let Some(assignment) = take(pool, place, ask, now) {
+                return Ok(assignment);
+            }
+        }
+        self.last_resort(pool, ask, chance, now)
+    }
+
+    /// A place whatever the thresholds say, for a dry run. `None` when nobody is left.
+    pub fn route_anyway(&self, ask: &Ask<'_>, chance: u64) -> Option<Assignment> {
+        let now = self.monitor.now();
+        let table = self.monitor.table();
+        let pool = table.pool(ask.model);
+        let up = pool.board.up();
+        let place = self.choose(pool, up, chance, now, ask);
+        let place = place.filter(|place| !ask.excludes(&pool.members[*place]));
+        let left = || up.iter().find(|place| !ask.excludes(&pool.members[*place]));
+        place.or_else(left).map(|place| take_anyway(pool, place, ask, now))
+    }
+
+    /// Whether a request of this priority could be sent to anyone at all, whatever its model. When not, it can be
+    /// refused before its model is known.
+    #[must_use]
+    pub fn any_room(&self, priority: MessagePriority) -> bool {
+        self.monitor.table().any_room(priority)
+    }
+
+    fn choose(
+        &self,
+        pool: &Pool,
+        among: &FreeSet,
+        chance: u64,
+        now: Duration,
+        ask: &Ask<'_>,
+    ) -> Option<usize> {
+        let turn = match self.pick {
+            Pick::RoundRobin => self.turn.fetch_add(1, Ordering::Relaxed),
+            _ => 0,
+        };
+        let place = self.pick.choose(
+            among,
+            &PoolNow { pool, now, priority: ask.priority },
+            chance,
+            turn,
+        )?;
+        let worker = pool.members.get(place)?;
+        (!ask.excludes(worker)).then_some(place)
+    }
+
+    fn route_to(
+        &self,
+        pool: &Arc<Pool>,
+        name: &str,
+        ask: &Ask<'_>,
+        now: Duration,
+    ) -> Result<Assignment, RouteError> {
+        let named = pool.members.iter().position(|worker| worker.name() == name);
+        let place = named.ok_or(RouteError::UnknownWorker)?;
+        if ask.excludes(&pool.members[place]) {
+            return Err(RouteError::Exhausted);
+        }
+        take(pool, place, ask, now).ok_or_else(|| {
+            pool.board.model.refused.fetch_add(1, Ordering::Relaxed);
+            RouteError::Overloaded(Overload {
+                busy: 1,
+                total: 1,
+                threshold: threshold_of(pool.board.standing(place)),
+                retry_after: self.retry_after(&pool.board.model),
+            })
+        })
+    }
+
+    /// Nobody has room: someone who is down, when nobody is up; otherwise a refusal that says why.
+    fn last_resort(
+        &self,
+        pool: &Arc<Pool>,
+        ask: &Ask<'_>,
+        chance: u64,
+        now: Duration,
+    ) -> Result<Assignment, RouteError> {
+        let left = |place: &usize| !ask.excludes(&pool.members[*place]);
+        let board = &pool.board;
+        if board.up().iter().any(|place| left(&place)) {
+            return Err(self.refuse(pool, ask.priority));
+        }
+        let down: Vec<_> = (0..pool.members.len()).filter(left).collect();
+        if !down.is_empty() {
+            let place = down[chance as usize % down.len()];
+            return Ok(take_anyway(pool, place, ask, now));
+        }
+        if !pool.members.is_empty() {
+            return Err(RouteError::Exhausted);
+        }
+        board.model.refused.fetch_add(1, Ordering::Relaxed);
+        Err(RouteError::NoWorkers { total: 0, starting: 0 })
+    }
+
+    fn refuse(&self, pool: &Pool, priority: MessagePriority) -> RouteError {
+        let board = &pool.board;
+        board.model.refused.fetch_add(1, Ordering::Relaxed);
+        let by = |threshold: &Threshold| board.count(Standing::Busy(*threshold));
+        let starting = board.count(Standing::NotReady);
+        let busy = board.up().len().saturating_sub(starting + board.free(priority).len());
+        let total = pool.members.len();
+        if busy == 0 && starting > 0 {
+            return RouteError::NoWorkers { total, starting };
+        }
+        let threshold = Threshold::ALL.into_iter().max_by_key(by).filter(|most| by(most) > 0);
+        let retry_after = self.retry_after(&board.model);
+        RouteError::Overloaded(Overload { busy: busy.max(1), total, threshold, retry_after })
+    }
+
+    /// The model's advice, spread so that those who are refused together do not return together.
+    fn retry_after(&self, model: &Model) -> Duration {
+        let turn = self.spread.fetch_add(GOLDEN_STEP, Ordering::Relaxed);
+        self.monitor.retry().spread(model.advice(), turn as f64 / u64::MAX as f64)
+    }
+}
+
+fn threshold_of(standing: Standing) -> Option<Threshold> {
+    match standing {
+        Standing::Busy(threshold) => Some(threshold),
+        Standing::Free | Standing::Silent | Standing::NotReady => None,
+    }
+}
+
+fn take(pool: &Arc<Pool>, place: usize, ask: &Ask<'_>, now: Duration) -> Option<Assignment> {
+    let worker = pool.members.get(place).filter(|worker| !ask.excludes(worker))?;
+    let model = &pool.board.model;
+    let ticket = worker.try_charge(ask.charge, model, ask.priority, now).ok()?;
+    Some(Assignment::new(worker, model, ticket))
+}
+
+fn take_anyway(pool: &Arc<Pool>, place: usize, ask: &Ask<'_>, now: Duration) -> Assignment {
+    let worker = &pool.members[place];
+    Assignment::new(worker, &pool.board.model, worker.charge_anyway(ask.charge, now))
+}
+
+// === impl Ask ===
+
+impl Ask<'_> {
+    fn excludes(&self, worker: &Worker) -> bool {
+        self.not.contains(&worker.id())
+    }
+}
+
+impl Default for Ask<'_> {
+    fn default() -> Self {
+        Self {
+            model: None,
+            priority: MessagePriority::Normal,
+            charge: Charge::LEAST,
+            direct: None,
+            not: &[],
+        }
+    }
+}
+
+// === impl Assignment ===
+
+impl Assignment {
+    fn new(worker: &Arc<Worker>, model: &Arc<Model>, ticket: Ticket) -> Self {
+        model.held.fetch_add(1, Ordering::Relaxed);
+        Self {
+            worker: Arc::clone(worker),
+            model: Arc::clone(model),
+            rank: ticket.rank(),
+            ticket: Some(ticket),
+            prefilled: false,
+        }
+    }
+
+    /// Where the request goes.
+    #[must_use]
+    pub fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
+    /// The rank that it was charged to.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The worker refused, could not be reached, or began to answer: what that says about its speed.
+    pub fn answered(&self, answer: Answer, now: Duration) {
+        self.worker.observe(answer, now);
+    }
+
+    /// The first piece of the answer is here: nothing of the request is prefilled any more.
+    pub fn prefilled(&mut self) {
+        if !self.prefilled
+            && let Some(ticket) = &mut self.ticket
+        {
+            self.worker.prefilled(ticket);
+            self.prefilled = true;
+        }
+    }
+}
+
+impl Drop for Assignment {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.worker.release(ticket);
+        }
+        self.model.held.fetch_sub(1, Ordering::Relaxed);
+        self.model.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
