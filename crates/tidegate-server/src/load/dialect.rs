@@ -42,9 +42,16 @@ pub(super) enum Meaning {
     Waiting,
 }
 
-/// One metric of one kind of server.
-pub(super) struct Row {
+/// The metrics of one kind of server that begin alike: `vllm:…`, or `vllm_…` where a colon was not welcome on the way
+/// (Ray, OpenTelemetry).
+pub(super) struct Family {
     pub kind: ServerKind,
+    prefix: &'static str,
+    rows: &'static [Row],
+}
+
+/// One metric.
+pub(super) struct Row {
     /// Without the family's prefix.
     name: &'static str,
     /// Several figures may share a name and be told apart by a label.
@@ -52,99 +59,115 @@ pub(super) struct Row {
     pub meaning: Meaning,
 }
 
-/// A family of metrics: `vllm:…`, or `vllm_…` where a colon was not welcome on the way (Ray, OpenTelemetry).
-struct Family {
-    prefix: &'static str,
-    kind: ServerKind,
-}
-
-const FAMILIES: &[Family] = &[
-    family("tidegate_worker", ServerKind::Tidegate),
-    family("vllm", ServerKind::Vllm),
-    family("sglang", ServerKind::Sglang),
-    family("trtllm", ServerKind::TrtLlm),
-    family("nv_trt_llm", ServerKind::TrtLlm),
-    family("tgi", ServerKind::Tgi),
-    family("llamacpp", ServerKind::LlamaCpp),
-];
-
 /// All ratios are 0 … 1, also those that are called a percentage.
 ///
 /// What surprises: vLLM tells the blocks of all engines of a data-parallel group as the `num_gpu_blocks` of each, so
 /// that only the ratio to it is worth something. SGLang counts tokens, which are its blocks unless `--page-size` says
-/// otherwise. Its `token_usage` is that of the fullest of several pools in hybrid models. TGI tells nothing of its
+/// otherwise; its `token_usage` is that of the fullest of several pools in hybrid models. TGI tells nothing of its
 /// cache, and llama.cpp does so no more since May 2025.
-const ROWS: &[Row] = {
+const FAMILIES: &[Family] = {
     use Meaning::*;
-    use ServerKind::*;
     &[
-        row(Tidegate, "active_decode_blocks", KvUsed),
-        row(Tidegate, "kv_total_blocks", KvTotal),
-        row(Tidegate, "active_prefill_tokens", PrefillTokens),
-        row(Tidegate, "running_requests", Running),
-        row(Tidegate, "waiting_requests", Waiting),
-        row(Vllm, "kv_cache_usage_perc", KvRatio),
-        row(Vllm, "gpu_cache_usage_perc", KvRatio),
-        row(Vllm, "cache_config_info", KvTotalLabel("num_gpu_blocks")),
-        row(Vllm, "num_requests_running", Running),
-        row(Vllm, "num_requests_waiting", Waiting),
-        row(Sglang, "token_usage", KvRatio),
-        row(Sglang, "num_used_tokens", KvUsed),
-        row(Sglang, "max_total_num_tokens", KvTotal),
-        row(Sglang, "num_running_reqs", Running),
-        row(Sglang, "num_queue_reqs", Waiting),
-        row(TrtLlm, "kv_cache_utilization", KvRatio),
-        row(TrtLlm, "kv_cache_used_blocks", KvUsed),
-        row(TrtLlm, "kv_cache_max_blocks", KvTotal),
-        row(TrtLlm, "total_context_tokens", PrefillTokens),
-        row(TrtLlm, "num_requests_running", Running),
-        row(TrtLlm, "num_requests_waiting", Waiting),
-        part(TrtLlm, "kv_cache_block_metrics", ("kv_cache_block_type", "fraction"), KvRatio),
-        part(TrtLlm, "kv_cache_block_metrics", ("kv_cache_block_type", "used"), KvUsed),
-        part(TrtLlm, "kv_cache_block_metrics", ("kv_cache_block_type", "max"), KvTotal),
-        part(TrtLlm, "request_metrics", ("request_type", "active"), Running),
-        part(TrtLlm, "request_metrics", ("request_type", "waiting"), Waiting),
-        part(TrtLlm, "inflight_batcher_metrics", TRITON_CONTEXT_TOKENS, PrefillTokens),
-        row(Tgi, "batch_current_size", Running),
-        row(Tgi, "queue_size", Waiting),
-        row(LlamaCpp, "kv_cache_usage_ratio", KvRatio),
-        row(LlamaCpp, "requests_processing", Running),
-        row(LlamaCpp, "requests_deferred", Waiting),
+        Family {
+            kind: ServerKind::Tidegate,
+            prefix: "tidegate_worker",
+            rows: &[
+                row("active_decode_blocks", KvUsed),
+                row("kv_total_blocks", KvTotal),
+                row("active_prefill_tokens", PrefillTokens),
+                row("running_requests", Running),
+                row("waiting_requests", Waiting),
+            ],
+        },
+        Family {
+            kind: ServerKind::Vllm,
+            prefix: "vllm",
+            rows: &[
+                row("kv_cache_usage_perc", KvRatio),
+                row("gpu_cache_usage_perc", KvRatio),
+                row("cache_config_info", KvTotalLabel("num_gpu_blocks")),
+                row("num_requests_running", Running),
+                row("num_requests_waiting", Waiting),
+            ],
+        },
+        Family {
+            kind: ServerKind::Sglang,
+            prefix: "sglang",
+            rows: &[
+                row("token_usage", KvRatio),
+                row("num_used_tokens", KvUsed),
+                row("max_total_num_tokens", KvTotal),
+                row("num_running_reqs", Running),
+                row("num_queue_reqs", Waiting),
+            ],
+        },
+        Family {
+            kind: ServerKind::TrtLlm,
+            prefix: "trtllm",
+            rows: &[
+                row("kv_cache_utilization", KvRatio),
+                row("kv_cache_used_blocks", KvUsed),
+                row("kv_cache_max_blocks", KvTotal),
+                row("total_context_tokens", PrefillTokens),
+                row("num_requests_running", Running),
+                row("num_requests_waiting", Waiting),
+            ],
+        },
+        Family {
+            kind: ServerKind::TrtLlm,
+            prefix: "nv_trt_llm",
+            rows: &[
+                part("kv_cache_block_metrics", ("kv_cache_block_type", "fraction"), KvRatio),
+                part("kv_cache_block_metrics", ("kv_cache_block_type", "used"), KvUsed),
+                part("kv_cache_block_metrics", ("kv_cache_block_type", "max"), KvTotal),
+                part("inflight_batcher_metrics", TRITON_CONTEXT_TOKENS, PrefillTokens),
+                part("request_metrics", ("request_type", "active"), Running),
+                part("request_metrics", ("request_type", "waiting"), Waiting),
+            ],
+        },
+        Family {
+            kind: ServerKind::Tgi,
+            prefix: "tgi",
+            rows: &[row("batch_current_size", Running), row("queue_size", Waiting)],
+        },
+        Family {
+            kind: ServerKind::LlamaCpp,
+            prefix: "llamacpp",
+            rows: &[
+                row("kv_cache_usage_ratio", KvRatio),
+                row("requests_processing", Running),
+                row("requests_deferred", Waiting),
+            ],
+        },
     ]
 };
 
 const TRITON_CONTEXT_TOKENS: (&str, &str) =
     ("inflight_batcher_specific_metric", "total_context_tokens");
 
-const fn family(prefix: &'static str, kind: ServerKind) -> Family {
-    Family { prefix, kind }
+const fn row(name: &'static str, meaning: Meaning) -> Row {
+    Row { name, only: None, meaning }
 }
 
-const fn row(kind: ServerKind, name: &'static str, meaning: Meaning) -> Row {
-    Row { kind, name, only: None, meaning }
+const fn part(name: &'static str, only: (&'static str, &'static str), meaning: Meaning) -> Row {
+    Row { name, only: Some(only), meaning }
 }
 
-const fn part(
-    kind: ServerKind,
-    name: &'static str,
-    only: (&'static str, &'static str),
-    meaning: Meaning,
-) -> Row {
-    Row { kind, name, only: Some(only), meaning }
-}
+// === impl Family ===
 
-/// The kind of server that names a metric like this, and the name without its prefix.
-pub(super) fn family_of(metric: &str) -> Option<(ServerKind, &str)> {
-    FAMILIES.iter().find_map(|family| {
-        let rest = metric.strip_prefix(family.prefix)?;
-        let name = rest.strip_prefix([':', '_'])?;
-        Some((family.kind, name))
-    })
-}
+impl Family {
+    /// The one that a metric belongs to, and the metric's name without its prefix.
+    pub fn of(metric: &str) -> Option<(&'static Self, &str)> {
+        let family = FAMILIES.iter().find(|family| metric.starts_with(family.prefix))?;
+        let name = &metric[family.prefix.len()..];
+        let joined = matches!(name.as_bytes().first(), Some(b':' | b'_'));
+        joined.then(|| (family, &name[1..]))
+    }
 
-/// The rows for a metric of this kind of server. More than one when a label tells figures apart.
-pub(super) fn rows(kind: ServerKind, name: &str) -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().filter(move |row| row.kind == kind && row.name == name)
+    /// The rows of a name. More than one when a label tells figures apart.
+    pub fn rows(&self, name: &str) -> impl Iterator<Item = &'static Row> {
+        self.rows.iter().filter(move |row| row.name == name)
+    }
 }
 
 // === impl ServerKind ===
@@ -209,14 +232,18 @@ mod tests {
             ("process_cpu_seconds_total", None),
             ("", None),
         ] {
-            assert_eq!(family_of(metric), found, "{metric}");
+            assert_eq!(
+                Family::of(metric).map(|(family, name)| (family.kind, name)),
+                found,
+                "{metric}"
+            );
         }
     }
 
     #[test]
     fn every_kind_but_the_unknown_one_has_rows_and_its_own_name() {
         for kind in ServerKind::ALL {
-            let has_rows = ROWS.iter().any(|row| row.kind == kind);
+            let has_rows = FAMILIES.iter().any(|family| family.kind == kind);
             assert_eq!(has_rows, kind != ServerKind::Unknown, "{}", kind.name());
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
         }
@@ -224,9 +251,9 @@ mod tests {
 
     #[test]
     fn a_name_with_two_figures_tells_them_apart_by_a_label() {
-        let found: Vec<_> = rows(ServerKind::TrtLlm, "request_metrics").collect();
-        assert_eq!(found.len(), 2);
-        assert!(found.iter().all(|row| row.only.is_some()));
-        assert_eq!(rows(ServerKind::Vllm, "request_metrics").count(), 0);
+        let (family, name) = Family::of("nv_trt_llm_request_metrics").unwrap();
+        assert_eq!(family.rows(name).count(), 2);
+        assert!(family.rows(name).all(|row| row.only.is_some()));
+        assert_eq!(family.rows("request").count(), 0);
     }
 }

@@ -166,6 +166,10 @@ impl Fetched {
     /// What it says as text. What is no text is replaced and not refused: it may be in a label that nobody reads.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.body)
+        // Checking a whole page is many times faster than looking for the first flaw in it.
+        match std::str::from_utf8(&self.body) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(&self.body),
+        }
     }
 }

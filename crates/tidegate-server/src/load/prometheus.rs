@@ -48,25 +48,35 @@ impl<'a> Samples<'a> {
     pub fn skipped(&self) -> usize {
         self.skipped
     }
+
+    /// The next sample with a name that is wanted. The others' lines are passed over without a look at what follows
+    /// their name: most of a page is histograms, and few pages are read for those.
+    pub fn next_named(&mut self, mut wanted: impl FnMut(&str) -> bool) -> Option<Sample<'a>> {
+        while !self.rest.is_empty() {
+            let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+            self.rest = rest;
+            let line = line.trim_start_matches(is_blank);
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            match split_name(line) {
+                Ok((name, _)) if !wanted(name) => {}
+                Ok((name, rest)) => match Sample::parse(name, rest) {
+                    Ok(sample) => return Some(sample),
+                    Err(Broken) => self.skipped += 1,
+                },
+                Err(Broken) => self.skipped += 1,
+            }
+        }
+        None
+    }
 }
 
 impl<'a> Iterator for Samples<'a> {
     type Item = Sample<'a>;
 
     fn next(&mut self) -> Option<Sample<'a>> {
-        while !self.rest.is_empty() {
-            let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
-            self.rest = rest;
-            let line = line.trim_matches(is_blank);
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            match Sample::parse(line) {
-                Ok(sample) => return Some(sample),
-                Err(Broken) => self.skipped += 1,
-            }
-        }
-        None
+        self.next_named(|_| true)
     }
 }
 
@@ -80,12 +90,7 @@ impl<'a> Sample<'a> {
         labels.find(|(label, _)| *label == name).map(|(_, value)| unescaped(value))
     }
 
-    fn parse(line: &'a str) -> Result<Self, Broken> {
-        let name_end = line.bytes().position(|byte| !is_name_byte(byte)).ok_or(Broken)?;
-        let (name, rest) = line.split_at(name_end);
-        if name.is_empty() || name.as_bytes()[0].is_ascii_digit() {
-            return Err(Broken);
-        }
+    fn parse(name: &'a str, rest: &'a str) -> Result<Self, Broken> {
         let (labels, rest) = match rest.trim_start_matches(is_blank).strip_prefix('{') {
             Some(inside) => split_labels(inside)?,
             None => ("", rest),
@@ -94,9 +99,18 @@ impl<'a> Sample<'a> {
     }
 }
 
+/// A metric's name and what follows it.
+fn split_name(line: &str) -> Result<(&str, &str), Broken> {
+    let end = line.bytes().position(|byte| !is_name_byte(byte)).ok_or(Broken)?;
+    match line.as_bytes()[0] {
+        first if end == 0 || first.is_ascii_digit() => Err(Broken),
+        _ => Ok(line.split_at(end)),
+    }
+}
+
 /// Everything after the labels: a value, perhaps a timestamp, perhaps an exemplar.
 fn parse_value(text: &str) -> Result<f64, Broken> {
-    let text = text.trim_start_matches(is_blank);
+    let text = text.trim_matches(is_blank);
     let (value, rest) = text.split_once(is_blank).unwrap_or((text, ""));
     let rest = rest.trim_start_matches(is_blank);
     let (timestamp, exemplar) = match rest.split_once('#') {

@@ -1,6 +1,6 @@
 //! From a metrics page to what each rank says of its load.
 
-use super::dialect::{self, Meaning, Row, ServerKind};
+use super::dialect::{Family, Meaning, Row, ServerKind};
 use super::kv::{self, Kv};
 use super::prometheus::{Sample, Samples};
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ pub struct Scraped {
     pub kind: ServerKind,
     /// What each data-parallel engine tells; 0 alone where there is one. Empty when nothing is told.
     pub ranks: BTreeMap<u32, LoadReport>,
-    /// Lines that could not be read, and samples that could not be placed.
+    /// Lines that could not be read, as far as they are about load, and samples that could not be placed.
     pub skipped: usize,
 }
 
@@ -70,13 +70,16 @@ impl Scraped {
         let mut kind = ServerKind::Unknown;
         let mut unplaced = 0;
         let mut samples = Samples::new(page);
-        for sample in &mut samples {
-            let Some((of, name)) = dialect::family_of(sample.name) else { continue };
-            kind = kind.min(of);
-            let Some(row) = dialect::rows(of, name).find(|row| row.holds_for(&sample)) else {
-                continue;
-            };
-            unplaced += usize::from(!engines.take(row, &sample));
+        let mut names_load = |metric: &str| {
+            let Some((family, name)) = Family::of(metric) else { return false };
+            kind = kind.min(family.kind);
+            family.rows(name).next().is_some()
+        };
+        while let Some(sample) = samples.next_named(&mut names_load) {
+            let Some((family, name)) = Family::of(sample.name) else { continue };
+            let row = family.rows(name).find(|row| row.holds_for(&sample));
+            let placed = row.is_none_or(|row| engines.take(family.kind, row.meaning, &sample));
+            unplaced += usize::from(!placed);
         }
         // A family that only names itself, as a server does that is starting, gives way to one that tells something.
         if let Some(telling) = engines.found.iter().map(|engine| engine.kind).min() {
@@ -102,16 +105,16 @@ impl<'a> Engines<'a> {
     const MOST: usize = 2 * Scraped::RANKS_MAX;
 
     /// False when the sample belongs to no rank, or to one too many.
-    fn take(&mut self, row: &Row, sample: &Sample<'a>) -> bool {
+    fn take(&mut self, kind: ServerKind, meaning: Meaning, sample: &Sample<'a>) -> bool {
         // SGLang counts requests in all under an empty priority, and then again by priority.
         if sample.label("priority").is_some_and(|priority| !priority.is_empty()) {
             return true;
         }
-        let Ok(rank) = rank_of(row.kind, sample) else { return false };
+        let Ok(rank) = rank_of(kind, sample) else { return false };
         let model =
             sample.label("model_name").or_else(|| sample.label("model")).unwrap_or_default();
-        match self.engine(row.kind, rank, model) {
-            Some(engine) => engine.take(row.meaning, sample),
+        match self.engine(kind, rank, model) {
+            Some(engine) => engine.take(meaning, sample),
             None => return false,
         }
         true
