@@ -5,6 +5,7 @@
 //! - [`gateway`]: the running thing, its threads and connections.
 //! - [`proxy`]: one request, from its head to the end of its answer.
 //! - [`upstream`]: the servers behind it.
+//! - [`load`]: what those servers say of their load.
 //! - [`admission`]: the advice and the alerts that go with the tracker.
 //! - [`control`]: health, metrics, snapshots.
 //! - [`rescue`]: the one place where a failure becomes an HTTP status.
@@ -15,6 +16,7 @@ pub mod config;
 pub mod control;
 pub mod demo;
 pub mod gateway;
+pub mod load;
 pub mod proxy;
 pub mod rescue;
 pub mod telemetry;

@@ -1,0 +1,9 @@
+#![allow(clippy::unwrap_used)] // A test that cannot go on should say where.
+
+//! How load is read: from pages as each kind of server writes them, from garbage, and over real sockets.
+
+mod combining;
+mod fetching;
+mod fixtures;
+mod garbage;
+mod support;
