@@ -12,7 +12,7 @@ help: ## List the targets
 setup: ## Install what the checks need, or say what to install
 	@scripts/setup
 
-run: ## Start a gateway, in front of a demonstration or as ARGS="--upstream http://…" says
+run: ## Start a gateway, in front of mocks or as ARGS="--upstream http://…" says
 	$(CARGO) run --release --locked -- up $(ARGS)
 
 test: ## Everything that must pass before a change is merged; one command, also on a fresh machine

@@ -1,3 +1,4 @@
+use crate::mock_flags::{self, MockFlags};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -5,6 +6,7 @@ const EXAMPLES: &str = "\
 Examples:
   tidegate up --upstream http://127.0.0.1:9001
   tidegate up --upstream h2c://10.0.0.5:50051 --upstream h2c://10.0.0.6:50051 --global-limit 64
+  tidegate mock --listen 127.0.0.1:9000    a synthetic inference server to put it in front of
   tidegate config init                     writes ./tidegate.toml, every setting explained
   tidegate config check                    says everything that is wrong at once
   tidegate config show --high-limit 50     says what would hold, and where each value comes from
@@ -28,6 +30,9 @@ pub enum Command {
     /// Start the gateway
     #[command(after_help = EXAMPLES)]
     Up(UpFlags),
+    /// Start a synthetic inference server, for trying out and for drills
+    #[command(after_help = mock_flags::EXAMPLES)]
+    Mock(MockFlags),
     /// Write, check or show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -5,6 +5,7 @@ mod commands;
 mod failure;
 mod flags;
 mod logging;
+mod mock_flags;
 mod sources;
 
 use clap::Parser;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Up(flags) => commands::up::run(&flags),
+        Command::Mock(flags) => commands::mock::run(&flags),
         Command::Config(command) => commands::config::run(&command).map(|()| ExitCode::SUCCESS),
     }
 }

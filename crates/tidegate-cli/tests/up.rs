@@ -75,12 +75,12 @@ fn curl(args: &[&str]) -> String {
 }
 
 #[test]
-fn with_no_upstream_one_command_shows_it_working_and_says_that_it_is_a_demonstration() {
+fn with_no_upstream_one_command_shows_it_working_and_says_that_mocks_answer() {
     let mut up = Up::start(&[]);
-    assert!(up.banner.contains("embedded DEMO upstreams"), "{}", up.banner);
+    assert!(up.banner.contains("two MOCKS of inference servers answer"), "{}", up.banner);
     let answer = curl(&["-i", &format!("{}/hello", up.data)]);
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-    assert!(answer.contains("x-tidegate-demo: demo-"), "{answer}");
+    assert!(answer.contains("x-tidegate-mock: mock-"), "{answer}");
     assert!(curl(&[&format!("{}/health/ready", up.admin)]).contains("\"ready\""));
     assert!(curl(&["-N", &format!("{}/events", up.data)]).contains("data: event 10 of 10"));
     assert!(curl(&[&format!("{}/v1/stats", up.admin)]).contains("\"demo\":true"));
@@ -94,7 +94,7 @@ fn everything_that_the_banner_says_to_try_works() {
     let up = Up::start(&[]);
     let lines: Vec<_> =
         up.banner.lines().filter(|line| line.trim_start().starts_with("curl")).collect();
-    assert_eq!(lines.len(), 3, "{}", up.banner);
+    assert_eq!(lines.len(), 4, "{}", up.banner);
     for line in lines {
         let output = Command::new("sh").args(["-c", line.trim()]).output().unwrap();
         assert!(output.status.success() && !output.stdout.is_empty(), "{line}");

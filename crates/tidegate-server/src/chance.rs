@@ -18,6 +18,12 @@ impl Chance {
         Self { state: AtomicU64::new(RandomState::new().hash_one(0u8)) }
     }
 
+    /// The stream that belongs to a seed, the same every time.
+    #[must_use]
+    pub fn from_seed(seed: u64) -> Self {
+        Self { state: AtomicU64::new(seed) }
+    }
+
     /// The next number (SplitMix64).
     pub fn next(&self) -> u64 {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;

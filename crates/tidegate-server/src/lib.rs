@@ -8,15 +8,16 @@
 //! - [`load`]: what those servers say of their load.
 //! - [`admission`]: the advice and the alerts that go with the tracker.
 //! - [`control`]: health, metrics, snapshots.
+//! - [`mock`]: a synthetic inference server, for when there is no real one.
 //! - [`rescue`]: the one place where a failure becomes an HTTP status.
 
 pub mod admission;
 pub mod chance;
 pub mod config;
 pub mod control;
-pub mod demo;
 pub mod gateway;
 pub mod load;
+pub mod mock;
 pub mod proxy;
 pub mod rescue;
 pub mod telemetry;

@@ -1,3 +1,4 @@
+use super::mock::chat_line;
 use std::fmt::{self, Write as _};
 use tidegate_server::config::Config;
 use tidegate_server::gateway::Gateway;
@@ -24,7 +25,7 @@ impl<'a> Banner<'a> {
         let mut lines = String::new();
         if self.gateway.shared().demo {
             lines.push_str(
-                "none given, so embedded DEMO upstreams answer; give yours with --upstream URL",
+                "none given, so two MOCKS of inference servers answer; give yours with --upstream URL",
             );
         }
         for target in &self.config.upstreams {
@@ -58,6 +59,9 @@ impl fmt::Display for Banner<'_> {
         writeln!(f, "Try:")?;
         writeln!(f, "  curl -i{insecure} {data}/hello")?;
         writeln!(f, "  curl -i{insecure} -H 'tidegate-priority: low' {data}/hello")?;
+        if self.gateway.shared().demo {
+            writeln!(f, "  {}", chat_line(insecure, &data, "tidegate-mock"))?;
+        }
         writeln!(f, "  curl -s {admin}/v1/stats")?;
         writeln!(f)?;
         write!(f, "Ctrl-C finishes what is under way and stops; a second one stops at once.")

@@ -2,4 +2,6 @@
 
 mod banner;
 pub mod config;
+pub mod mock;
+mod signals;
 pub mod up;

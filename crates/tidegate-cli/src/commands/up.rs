@@ -1,4 +1,5 @@
 use super::banner::Banner;
+use super::signals::Signals;
 use crate::failure::Failure;
 use crate::flags::UpFlags;
 use crate::{logging, sources};
@@ -7,7 +8,6 @@ use std::process::ExitCode;
 use tidegate_server::config::Config;
 use tidegate_server::gateway::{Drained, Gateway};
 use tokio::runtime::Builder;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// `tidegate up`: starts the gateway and stays until a signal ends it.
 pub fn run(flags: &UpFlags) -> Result<ExitCode, Failure> {
@@ -76,26 +76,4 @@ fn report(drained: Option<Drained>) -> ExitCode {
         None => return ExitCode::FAILURE,
     }
     ExitCode::SUCCESS
-}
-
-/// The signals that ask for an end.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }

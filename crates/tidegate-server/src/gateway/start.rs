@@ -5,7 +5,7 @@ use super::{accept, control_thread};
 use crate::admission::{AlertBoard, RetryBoard};
 use crate::chance::Chance;
 use crate::config::{Config, Scheme};
-use crate::demo::Demo;
+use crate::mock::{Mock, MockConfig};
 use crate::proxy::Gatekeeper;
 use crate::tls::{TlsSetupError, server_acceptor};
 use crate::upstream::{Connector, Fleet, Pool};
@@ -22,8 +22,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// Connections that wait for a thread to take them. A thread that is this far behind is passed over.
 const INBOX: usize = 1024;
 
-/// How many demonstration upstreams there are.
-const DEMO_UPSTREAMS: usize = 2;
+/// What the mocks are called that stand in where no upstream is configured.
+const MOCKS: [&str; 2] = ["mock-1", "mock-2"];
 
 /// A running gateway. Ends when it is [shut down](Gateway::shutdown) or dropped; a drop does not wait.
 pub struct Gateway {
@@ -35,7 +35,7 @@ pub struct Gateway {
     stop_control: oneshot::Sender<()>,
     address: SocketAddr,
     admin_address: SocketAddr,
-    demo: Option<Demo>,
+    mocks: Vec<Mock>,
 }
 
 /// How a shutdown went.
@@ -74,7 +74,8 @@ pub enum GatewayError {
 // === impl Gateway ===
 
 impl Gateway {
-    /// Binds the ports and starts the threads. With no upstream configured it starts demonstration ones.
+    /// Binds the ports and starts the threads. With no upstream configured it starts two small
+    /// [mocks](crate::mock) of its own.
     ///
     /// # Errors
     ///
@@ -96,17 +97,12 @@ impl Gateway {
         let admin = bind(config.listen.admin_address, "--admin-listen")?;
         let (address, admin_address) = (listener.local_addr()?, admin.local_addr()?);
         let tls = config.listen.tls.as_ref().map(server_acceptor).transpose()?;
-        let demo = match config.upstreams.is_empty() {
-            true => Some(Demo::start(DEMO_UPSTREAMS)?),
-            false => None,
-        };
-        if let Some(demo) = &demo {
-            config.upstreams = demo.targets();
-        }
+        let mocks = if config.upstreams.is_empty() { start_mocks()? } else { Vec::new() };
+        config.upstreams.extend(mocks.iter().map(Mock::target));
         let any_https = config.upstreams.iter().any(|target| target.scheme == Scheme::Https);
         let connector = Connector::new(&config.proxy, any_https)?;
         let (phase, phase_seen) = watch::channel(Phase::Serving);
-        let shared = Arc::new(shared_state(config, demo.is_some(), phase_seen)?);
+        let shared = Arc::new(shared_state(config, !mocks.is_empty(), phase_seen)?);
 
         let mut inboxes = Vec::new();
         let mut threads = Vec::new();
@@ -129,7 +125,7 @@ impl Gateway {
             stop_control,
             address,
             admin_address,
-            demo,
+            mocks,
         })
     }
 
@@ -159,9 +155,13 @@ impl Gateway {
         let _ = self.acceptor.join();
         let _ = self.stop_control.send(());
         let _ = self.control.join();
-        drop(self.demo);
+        drop(self.mocks);
         Drained { cut }
     }
+}
+
+fn start_mocks() -> io::Result<Vec<Mock>> {
+    MOCKS.iter().map(|name| Mock::start(MockConfig::small(name))).collect()
 }
 
 fn shared_state(

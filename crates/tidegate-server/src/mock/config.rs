@@ -1,0 +1,214 @@
+use super::engine::EngineSettings;
+use std::fmt;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+
+/// Names of models that one mock serves at most.
+const MODELS_MAX: usize = 64;
+
+/// How a mock behaves. [`MockConfig::mistakes`] has the ranges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MockConfig {
+    /// Where it listens; a loopback address, because it asks nobody for a token. Port 0 is any free one.
+    pub listen: SocketAddr,
+    /// What it calls itself in the header `x-tidegate-mock`.
+    pub name: String,
+    /// The models that it serves. Metrics carry the first one's name.
+    pub models: Vec<String>,
+    /// Size, speed and seed.
+    pub engine: EngineSettings,
+    /// Whose metrics `/metrics` looks like.
+    pub metrics: MetricsStyle,
+    /// Whether `/mock/fault` can make things go wrong.
+    pub faults: bool,
+}
+
+/// Whose metrics a mock imitates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MetricsStyle {
+    /// vLLM, version 1 engine.
+    #[default]
+    Vllm,
+    /// SGLang with `--enable-metrics`.
+    Sglang,
+    /// TensorRT-LLM's `trtllm-serve`; also at `/prometheus/metrics`, which is where that one has them.
+    Trtllm,
+    /// Hugging Face text-generation-inference.
+    Tgi,
+    /// llama.cpp's server with `--metrics`.
+    Llamacpp,
+    /// What Tidegate's own agents say.
+    Tidegate,
+    /// None: `/metrics` is not found.
+    None,
+}
+
+/// A setting that a mock can't have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MockMistake {
+    /// Which, as the command line spells it without the dashes before it.
+    pub setting: &'static str,
+    /// What it was.
+    pub given: String,
+    /// What it may be.
+    pub allowed: String,
+}
+
+// === impl MockConfig ===
+
+impl Default for MockConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 9000)),
+            name: "mock-1".to_owned(),
+            models: vec!["tidegate-mock".to_owned()],
+            engine: EngineSettings {
+                ranks: 1,
+                kv_blocks: 2048,
+                block_size: 16,
+                max_running: 64,
+                max_waiting: 256,
+                prefill_tokens_per_s: 8000.0,
+                decode_ms_per_token: 20.0,
+                output_tokens_mean: 128,
+                seed: 0,
+            },
+            metrics: MetricsStyle::default(),
+            faults: false,
+        }
+    }
+}
+
+impl MockConfig {
+    /// A mock on any free port that a few requests by hand can overload.
+    #[must_use]
+    pub fn small(name: &str) -> Self {
+        let config = Self::default();
+        let engine = EngineSettings {
+            kv_blocks: 256,
+            max_running: 8,
+            max_waiting: 16,
+            output_tokens_mean: 48,
+            ..config.engine
+        };
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self { listen, name: name.to_owned(), engine, ..config }
+    }
+
+    /// Everything that is out of its range.
+    #[must_use]
+    pub fn mistakes(&self) -> Vec<MockMistake> {
+        let engine = &self.engine;
+        let ranges = [
+            within("ranks", engine.ranks, 1..=64, "ranks"),
+            within("kv-blocks", engine.kv_blocks, 1..=1_048_576, "blocks"),
+            within("block-size", engine.block_size, 1..=256, "tokens"),
+            within("max-running", engine.max_running, 1..=4096, "requests"),
+            within("max-waiting", engine.max_waiting, 0..=65_536, "requests"),
+            within(
+                "prefill-tokens-per-s",
+                engine.prefill_tokens_per_s,
+                1.0..=1e9,
+                "tokens a second",
+            ),
+            within("decode-ms-per-token", engine.decode_ms_per_token, 0.01..=60_000.0, "ms"),
+            within("output-tokens", engine.output_tokens_mean, 1..=1_000_000, "tokens"),
+        ];
+        let loopback = self.listen.ip().is_loopback();
+        let others = [
+            (!loopback).then(|| {
+                let allowed = "a loopback address: a mock asks nobody for a token";
+                MockMistake::new("listen", self.listen, allowed)
+            }),
+            (!is_name(&self.name)).then(|| {
+                let allowed = "1 … 64 letters, digits, dots, dashes and underscores";
+                MockMistake::new("name", format_args!("{:?}", self.name), allowed)
+            }),
+            self.wrong_model(),
+        ];
+        others.into_iter().chain(ranges).flatten().collect()
+    }
+
+    fn wrong_model(&self) -> Option<MockMistake> {
+        let is_model = |name: &String| {
+            (1..=256).contains(&name.len()) && !name.contains(|c: char| c.is_control())
+        };
+        let unique = |(at, name): (usize, &String)| !self.models[..at].contains(name);
+        let right = (1..=MODELS_MAX).contains(&self.models.len())
+            && self.models.iter().all(is_model)
+            && self.models.iter().enumerate().all(unique);
+        let allowed = "1 … 64 different names of 1 … 256 bytes without control characters";
+        (!right).then(|| MockMistake::new("model", format_args!("{:?}", self.models), allowed))
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    (1..=64).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+fn within<T: PartialOrd + fmt::Display>(
+    setting: &'static str,
+    given: T,
+    range: RangeInclusive<T>,
+    unit: &str,
+) -> Option<MockMistake> {
+    let allowed = format!("{} … {} {unit}", range.start(), range.end());
+    (!range.contains(&given)).then(|| MockMistake::new(setting, given, &allowed))
+}
+
+// === impl MetricsStyle ===
+
+impl MetricsStyle {
+    /// All of them with their names.
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("vllm", Self::Vllm),
+        ("sglang", Self::Sglang),
+        ("trtllm", Self::Trtllm),
+        ("tgi", Self::Tgi),
+        ("llamacpp", Self::Llamacpp),
+        ("tidegate", Self::Tidegate),
+        ("none", Self::None),
+    ];
+}
+
+// === impl MockMistake ===
+
+impl MockMistake {
+    fn new(setting: &'static str, given: impl fmt::Display, allowed: &str) -> Self {
+        Self { setting, given: given.to_string(), allowed: allowed.to_owned() }
+    }
+}
+
+impl fmt::Display for MockMistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: given {}; allowed: {}", self.setting, self.given, self.allowed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_it_starts_with_is_allowed() {
+        assert_eq!(MockConfig::default().mistakes(), []);
+        assert_eq!(MockConfig::small("a.b-c_9").mistakes(), []);
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        let mut config = MockConfig::default();
+        config.listen = SocketAddr::from(([0, 0, 0, 0], 9000));
+        config.name = "a b".to_owned();
+        config.models = vec!["x".to_owned(), "x".to_owned()];
+        config.engine.ranks = 0;
+        config.engine.decode_ms_per_token = f64::NAN;
+        config.engine.prefill_tokens_per_s = f64::INFINITY;
+        let wrong: Vec<_> = config.mistakes().iter().map(|mistake| mistake.setting).collect();
+        let expected =
+            ["listen", "name", "model", "ranks", "prefill-tokens-per-s", "decode-ms-per-token"];
+        assert_eq!(wrong, expected);
+        assert_eq!(config.mistakes()[3].to_string(), "ranks: given 0; allowed: 1 … 64 ranks");
+    }
+}

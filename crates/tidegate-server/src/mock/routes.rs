@@ -1,0 +1,241 @@
+use super::answer::{Problem, json_answer, text_answer};
+use super::body::MockBody;
+use super::completion::{Completion, Stream};
+use super::config::MetricsStyle;
+use super::engine::{Ask, RankLoad};
+use super::faults::FaultChange;
+use super::orca::OrcaFormat;
+use super::request::{Api, CompletionRequest};
+use super::shell::Shell;
+use super::{metrics, plain};
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body::Body;
+use hyper::body::Incoming;
+use serde_json::json;
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::{sleep, timeout};
+
+const NAME: HeaderName = HeaderName::from_static("x-tidegate-mock");
+const RANK: HeaderName = HeaderName::from_static("x-data-parallel-rank");
+
+/// A prompt of a million tokens.
+const BODY_BYTES_MAX: usize = 4 << 20;
+
+/// How long a body may take.
+const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// The version that Prometheus' text format is at.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What a path is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Completion(Api),
+    Models,
+    Health,
+    Metrics,
+    Faults,
+    Events,
+    Other,
+}
+
+/// Answers one request.
+pub(super) async fn answer(
+    shell: Arc<Shell>,
+    peer: IpAddr,
+    request: Request<Incoming>,
+) -> Response<MockBody> {
+    let answered = dispatch(&shell, peer, request).await;
+    let mut response = answered.unwrap_or_else(Problem::answer);
+    // Its name was checked at the start.
+    let name = HeaderValue::from_str(&shell.config.name).ok().map(|value| (NAME, value));
+    response.headers_mut().extend(name);
+    response
+}
+
+async fn dispatch(
+    shell: &Arc<Shell>,
+    peer: IpAddr,
+    request: Request<Incoming>,
+) -> Result<Response<MockBody>, Problem> {
+    let (head, body) = request.into_parts();
+    let path = head.uri.path();
+    let route = Route::of(path, shell.config.metrics);
+    route.check(&head.method)?;
+    if matches!(route, Route::Completion(_) | Route::Events | Route::Other) {
+        go_wrong(shell).await?;
+    }
+    match route {
+        Route::Completion(api) => complete(shell, api, &head.headers, body).await,
+        Route::Models => Ok(models(shell)),
+        Route::Health => Ok(plain::healthy()),
+        Route::Metrics => Ok(metrics_page(shell)),
+        Route::Faults => faults(shell, peer, &head.method, body).await,
+        Route::Events => Ok(plain::events()),
+        Route::Other => {
+            Ok(plain::work(&shell.config.name, &head.method, path, head.uri.query()).await)
+        }
+    }
+}
+
+/// Does what the faults say.
+async fn go_wrong(shell: &Shell) -> Result<(), Problem> {
+    let added = Duration::from_millis(shell.faults().added_latency_ms);
+    if !added.is_zero() {
+        sleep(added).await;
+    }
+    if shell.fails_now() { Err(Problem::Injected) } else { Ok(()) }
+}
+
+async fn complete(
+    shell: &Arc<Shell>,
+    api: Api,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<Response<MockBody>, Problem> {
+    let rank = asked_rank(headers)?;
+    let body = read(body).await?;
+    let request = CompletionRequest::parse(api, &body, &shell.config.models)?;
+    let ask = Ask { prompt_tokens: request.prompt_tokens, max_tokens: request.max_tokens, rank };
+    let ticket = shell.submit(ask)?;
+    let rank = ticket.accepted.rank;
+    let mut completion = Completion::new(&request, ticket, unix_time_s());
+    let mut response = if request.stream {
+        let mut response = Response::new(MockBody::completion(Stream::new(completion)));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        response
+    } else {
+        completion.ticket.finished().await;
+        json_answer(StatusCode::OK, &completion.whole())
+    };
+    if let Some(format) = OrcaFormat::asked(headers) {
+        let loads = shell.reported_loads();
+        let load = loads.get(rank).copied().unwrap_or_default();
+        format.tell(&load, response.headers_mut());
+    }
+    Ok(response)
+}
+
+fn asked_rank(headers: &HeaderMap) -> Result<Option<usize>, Problem> {
+    let Some(value) = headers.get(RANK) else { return Ok(None) };
+    let rank = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+    let wrong = || {
+        Problem::invalid(
+            Some("X-data-parallel-rank"),
+            "A rank is a whole number from 0.".to_owned(),
+        )
+    };
+    rank.ok_or_else(wrong).map(Some)
+}
+
+fn models(shell: &Shell) -> Response<MockBody> {
+    let context = shell.config.engine.context_tokens();
+    let model = |name: &String| {
+        json!({
+            "id": name,
+            "object": "model",
+            "created": 0,
+            "owned_by": "tidegate-mock",
+            "max_model_len": context,
+        })
+    };
+    let data: Vec<_> = shell.config.models.iter().map(model).collect();
+    json_answer(StatusCode::OK, &json!({"object": "list", "data": data}))
+}
+
+fn metrics_page(shell: &Shell) -> Response<MockBody> {
+    let model = shell.config.models.first().map_or("", String::as_str);
+    let loads: Vec<RankLoad> = shell.reported_loads();
+    match metrics::page(shell.config.metrics, model, &loads) {
+        Some(page) => text_answer(StatusCode::OK, METRICS_TYPE, page),
+        None => Problem::NotFound { message: "This mock has no metrics." }.answer(),
+    }
+}
+
+async fn faults(
+    shell: &Shell,
+    peer: IpAddr,
+    method: &Method,
+    body: Incoming,
+) -> Result<Response<MockBody>, Problem> {
+    if !shell.config.faults {
+        let message = "Faults are off: start the mock with --faults.";
+        return Err(Problem::NotFound { message });
+    }
+    if !peer.to_canonical().is_loopback() {
+        return Err(Problem::Forbidden);
+    }
+    let faults = match *method {
+        Method::POST => {
+            let change = FaultChange::parse(&read(body).await?);
+            shell.change_faults(Some(change.map_err(|error| Problem::invalid(None, error))?))
+        }
+        Method::DELETE => shell.change_faults(None),
+        _ => shell.faults(),
+    };
+    Ok(json_answer(StatusCode::OK, &json!(faults)))
+}
+
+/// The whole body, within bounds of size and time.
+async fn read(body: Incoming) -> Result<Bytes, Problem> {
+    timeout(BODY_TIME_MAX, read_all(body)).await.unwrap_or(Err(Problem::Stalled))
+}
+
+async fn read_all(mut body: Incoming) -> Result<Bytes, Problem> {
+    let too_large = Problem::TooLarge { limit_bytes: BODY_BYTES_MAX };
+    if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
+        return Err(too_large);
+    }
+    let mut whole = Vec::new();
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        // Whoever broke off does not read the answer.
+        let frame = frame.map_err(|_| Problem::Stalled)?;
+        whole.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        if whole.len() > BODY_BYTES_MAX {
+            return Err(too_large);
+        }
+    }
+    Ok(Bytes::from(whole))
+}
+
+fn unix_time_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+// === impl Route ===
+
+impl Route {
+    fn of(path: &str, metrics: MetricsStyle) -> Self {
+        match path {
+            "/v1/chat/completions" => Self::Completion(Api::Chat),
+            "/v1/completions" => Self::Completion(Api::Text),
+            "/v1/models" => Self::Models,
+            "/health" => Self::Health,
+            "/metrics" => Self::Metrics,
+            "/prometheus/metrics" if metrics == MetricsStyle::Trtllm => Self::Metrics,
+            "/mock/fault" => Self::Faults,
+            "/events" => Self::Events,
+            _ => Self::Other,
+        }
+    }
+
+    fn check(self, method: &Method) -> Result<(), Problem> {
+        let (allowed, allow): (&[Method], _) = match self {
+            Self::Completion(_) => (&[Method::POST], "POST"),
+            Self::Models | Self::Health | Self::Metrics => {
+                (&[Method::GET, Method::HEAD], "GET, HEAD")
+            }
+            Self::Faults => (&[Method::GET, Method::POST, Method::DELETE], "GET, POST, DELETE"),
+            Self::Events | Self::Other => return Ok(()),
+        };
+        if allowed.contains(method) { Ok(()) } else { Err(Problem::Method { allow }) }
+    }
+}
