@@ -4,8 +4,12 @@
 //! are the caller's. That is what lets the server, the tests and the simulator run the same code.
 //!
 //! - [`admission`]: who may execute now, by priority, within exact limits.
+//! - [`outbox`]: the queue of one destination, and what happens when it is full.
 //! - [`routing`]: which worker takes a request, and when all of them are too busy.
+//! - [`signal`]: what a receiver tells a sender of how much it may send.
 
 pub mod admission;
+pub mod outbox;
 pub mod routing;
+pub mod signal;
 mod sync;
