@@ -28,7 +28,10 @@ from harness import (
     machine_line,
     require,
     run_wrk,
+    split_at_markers,
+    spread,
     tidegate_binary,
+    write_section,
 )
 from peers import Candidate, Peers
 
@@ -151,14 +154,6 @@ def run_rounds(candidates, upstream, options):
 # === reporting ===
 
 
-def spread(values, digits):
-    """Median and interquartile range."""
-    if len(values) < 2:
-        return f"{values[0]:.{digits}f}"
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return f"{middle:.{digits}f} ({low:.{digits}f} … {high:.{digits}f})"
-
-
 def column(samples, name, field):
     return [getattr(sample, field) for sample in samples[name]]
 
@@ -241,22 +236,6 @@ def disturbance(samples):
     )
 
 
-def split_at_markers(path):
-    """What stands before and after the section; called before the run too, so that no run is made in vain."""
-    begin, end = MARKERS
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    before, found_begin, rest = text.partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not (found_begin and found_end):
-        raise BenchError(f"{path} needs the lines {begin} and {end} around the section to replace")
-    return before + begin, end + after
-
-
-def write_section(path, text):
-    before, after = split_at_markers(path)
-    path.write_text(f"{before}\n{text}\n{after}", encoding="utf-8")
-
-
 # === the command ===
 
 
@@ -293,7 +272,7 @@ def run(options, directory):
     peers = Peers(directory, options.tidegate)
     check_machine(peers, names)
     if options.write:
-        split_at_markers(options.write)
+        split_at_markers(options.write, MARKERS)
     start = MachineTimes.now()
     with contextlib.ExitStack() as stack:
         upstream_port, upstream = peers.upstream(LOAD_CORE)
@@ -321,7 +300,7 @@ def report(peers, options, samples, spent):
     text = "\n".join([*setting(peers, options, spent), "", disturbance(samples), "", *table(samples), "", *verdicts])
     print(text)
     if options.write:
-        write_section(options.write, text)
+        write_section(options.write, MARKERS, text)
     return 1 if missed and not options.report_only else 0
 
 

@@ -1,4 +1,4 @@
-"""What both benchmarks need: processes on chosen cores, their CPU and memory, wrk, the machine's noise."""
+"""What the benchmarks need: processes on chosen cores, their CPU and memory, wrk, reports, the machine's noise."""
 
 import contextlib
 import fcntl
@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -161,10 +162,10 @@ def wait_until(condition, process, what, timeout_s=15):
 # === load ===
 
 
-def wrk_argv(port, script, seconds, connections):
+def wrk_argv(port, script, seconds, connections, path="/", args=()):
     return [
         *("wrk", "--threads", "1", "--connections", connections, "--duration", f"{seconds}s"),
-        *("--timeout", "10s", "--script", LUA / script, f"http://127.0.0.1:{port}/"),
+        *("--timeout", "10s", "--script", LUA / script, f"http://127.0.0.1:{port}{path}", "--", *args),
     ]
 
 
@@ -175,12 +176,39 @@ def wrk_result(output):
     raise BenchError(f"wrk gave no result:\n{output}")
 
 
-def run_wrk(port, script, seconds, connections=64, core=LOAD_CORE):
-    argv = [str(arg) for arg in wrk_argv(port, script, seconds, connections)]
+def run_wrk(port, script, seconds, connections=64, core=LOAD_CORE, path="/", args=()):
+    argv = [str(arg) for arg in wrk_argv(port, script, seconds, connections, path, args)]
     done = subprocess.run(
         argv, capture_output=True, text=True, timeout=seconds + 30, preexec_fn=pin_to(core)
     )
     return wrk_result(done.stdout + done.stderr)
+
+
+# === reporting ===
+
+
+def spread(values, digits):
+    """Median and interquartile range."""
+    if len(values) < 2:
+        return f"{values[0]:.{digits}f}"
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return f"{middle:.{digits}f} ({low:.{digits}f} … {high:.{digits}f})"
+
+
+def split_at_markers(path, markers):
+    """What stands before and after the section; called before the run too, so that no run is made in vain."""
+    begin, end = markers
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    before, found_begin, rest = text.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not (found_begin and found_end):
+        raise BenchError(f"{path} needs the lines {begin} and {end} around the section to replace")
+    return before + begin, end + after
+
+
+def write_section(path, markers, text):
+    before, after = split_at_markers(path, markers)
+    path.write_text(f"{before}\n{text}\n{after}", encoding="utf-8")
 
 
 # === the machine ===

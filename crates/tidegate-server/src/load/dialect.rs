@@ -42,8 +42,8 @@ pub(super) enum Meaning {
     Waiting,
 }
 
-/// The metrics of one kind of server that begin alike: `vllm:…`, or `vllm_…` where a colon was not welcome on the way
-/// (Ray, OpenTelemetry).
+/// The metrics of one kind of server that begin alike: `vllm:…`, or `vllm_…` where a colon was not welcome on
+/// the way (Ray, OpenTelemetry).
 pub(super) struct Family {
     pub kind: ServerKind,
     prefix: &'static str,
@@ -61,10 +61,10 @@ pub(super) struct Row {
 
 /// All ratios are 0 … 1, also those that are called a percentage.
 ///
-/// What surprises: vLLM tells the blocks of all engines of a data-parallel group as the `num_gpu_blocks` of each, so
-/// that only the ratio to it is worth something. SGLang counts tokens, which are its blocks unless `--page-size` says
-/// otherwise; its `token_usage` is that of the fullest of several pools in hybrid models. TGI tells nothing of its
-/// cache, and llama.cpp does so no more since May 2025.
+/// What surprises: vLLM tells the blocks of all engines of a data-parallel group as the `num_gpu_blocks` of
+/// each, so that only the ratio to it is worth something. SGLang counts tokens, which are its blocks unless
+/// `--page-size` says otherwise; its `token_usage` is that of the fullest of several pools in hybrid models.
+/// TGI tells nothing of its cache, and llama.cpp does so no more since May 2025.
 const FAMILIES: &[Family] = {
     use Meaning::*;
     &[
@@ -208,8 +208,8 @@ impl ServerKind {
         }
     }
 
-    /// Whether a cache of no blocks says that the server is still starting. Others tell 0 until their first request,
-    /// and would never get one if that were taken for starting.
+    /// Whether a cache of no blocks says that the server is still starting. Others tell 0 until their first
+    /// request, and would never get one if that were taken for starting.
     pub(super) fn zero_blocks_is_starting(self) -> bool {
         matches!(self, Self::Tidegate | Self::Vllm)
     }

@@ -107,8 +107,8 @@ impl Scraper {
         Ok(Fetched { body: body? })
     }
 
-    /// Asks once more when a kept connection turns out to be closed: asking twice does no harm. But once only, or a
-    /// peer that takes and drops would be asked for ever.
+    /// Asks once more when a kept connection turns out to be closed: asking twice does no harm. But once only,
+    /// or a peer that takes and drops would be asked for ever.
     async fn ask(
         &self,
         upstream: &Upstream,

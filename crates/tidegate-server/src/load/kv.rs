@@ -5,8 +5,8 @@ use tidegate::routing::LoadReport;
 /// Blocks of a cache of which only a ratio is told: the ratio becomes so many of a thousand.
 pub const PER_MILLE: u64 = 1_000;
 
-/// A cache that is a little more than full is full. What is far beyond that has another unit, which is not guessed:
-/// 0.9 could be 90 % or 0.9 %.
+/// A cache that is a little more than full is full. What is far beyond that has another unit, which is not
+/// guessed: 0.9 could be 90 % or 0.9 %.
 const RATIO_MAX: f64 = 2.0;
 
 /// What is told of one cache, in whatever form. A field that is not told is `None`.
@@ -22,8 +22,8 @@ pub(super) struct Kv {
 impl Kv {
     /// Writes it into a report as blocks: per mille when no total is told.
     ///
-    /// When both a ratio and a number of blocks are told, the fuller of the two speaks: a server with several pools
-    /// may count the blocks of one and tell the ratio of the fullest.
+    /// When both a ratio and a number of blocks are told, the fuller of the two speaks: a server with several
+    /// pools may count the blocks of one and tell the ratio of the fullest.
     pub fn fill(self, report: &mut LoadReport) {
         // A cache of no blocks that is in use is a total that nobody set.
         let total = self.total.filter(|total| *total > 0 || !self.is_in_use());

@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn names_come_once_and_in_order_whatever_else_is_said_of_them() {
         let answer = br#"{"object":"list","data":[
-            {"id":"Qwen/Qwen3-0.6B","object":"model","created":1,"owned_by":"vllm","permission":[{}]},
+            {"id":"Qwen/Qwen3-0.6B","object":"model","owned_by":"vllm","permission":[{}]},
             {"id":"lora-a","parent":"Qwen/Qwen3-0.6B"},
             {"id":"Qwen/Qwen3-0.6B"}]}"#;
         assert_eq!(parse_models(answer).unwrap(), ["Qwen/Qwen3-0.6B", "lora-a"]);

@@ -1,16 +1,16 @@
 //! Load in the headers of answers: ORCA, the Open Request Cost Aggregation.
 //!
-//! vLLM sends it with answers that are not streamed, and with several engines it tells of one of them; Triton sends
-//! it for its TensorRT-LLM backend. Both only when they are asked to ([`REQUEST_FORMAT`]), and both render all their
-//! metrics to do so: a scrape an interval costs them less.
+//! vLLM sends it with answers that are not streamed, and with several engines it tells of one of them; Triton
+//! sends it for its TensorRT-LLM backend. Both only when they are asked to ([`REQUEST_FORMAT`]), and both
+//! render all their metrics to do so: a scrape an interval costs them less.
 
 use super::kv::{self, Kv};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use tidegate::routing::LoadReport;
 
-/// The header of a request that asks for load in the answer, and its value. In small letters because Triton knows no
-/// others; vLLM takes both.
+/// The header of a request that asks for load in the answer, and its value. In small letters because Triton
+/// knows no others; vLLM takes both.
 pub const REQUEST_FORMAT: (HeaderName, HeaderValue) =
     (HeaderName::from_static("endpoint-load-metrics-format"), HeaderValue::from_static("text"));
 
@@ -190,7 +190,7 @@ mod tests {
             "text named_metrics.kv_cache_usage_perc=0.412,named_metrics.num_requests_waiting=3",
             "named_metrics.kv_cache_usage_perc=0.412,named_metrics.num_requests_waiting=3",
             "named_metrics.kv_cache_usage_perc:0.412 , named_metrics.num_requests_waiting : \"3\"",
-            r#"JSON {"named_metrics": {"kv_cache_usage_perc": 0.412, "num_requests_waiting": 3.0}}"#,
+            r#"JSON {"named_metrics": {"kv_cache_usage_perc": 0.412, "num_requests_waiting": 3}}"#,
             r#"{"namedMetrics":{"kvCacheUsagePerc":"0.412","numRequestsWaiting":"3"}}"#,
         ] {
             assert_eq!(told(value), Some(vllm), "{value}");
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn blocks_and_prefill_are_read_as_our_agents_tell_them() {
         let value = "TEXT named_metrics.active_decode_blocks=7,named_metrics.kv_total_blocks=9,\
-                     named_metrics.active_prefill_tokens=12000,named_metrics.num_requests_running=2";
+                     active_prefill_tokens=12000,named_metrics.num_requests_running=2";
         let mut expected = report(Some((7, 9)), Some(2), None);
         expected.active_prefill_tokens = Some(12_000);
         assert_eq!(told(value), Some(expected));

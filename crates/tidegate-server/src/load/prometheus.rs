@@ -49,8 +49,8 @@ impl<'a> Samples<'a> {
         self.skipped
     }
 
-    /// The next sample with a name that is wanted. The others' lines are passed over without a look at what follows
-    /// their name: most of a page is histograms, and few pages are read for those.
+    /// The next sample with a name that is wanted. The others' lines are passed over without a look at what
+    /// follows their name: most of a page is histograms, and few pages are read for those.
     pub fn next_named(&mut self, mut wanted: impl FnMut(&str) -> bool) -> Option<Sample<'a>> {
         while !self.rest.is_empty() {
             let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));

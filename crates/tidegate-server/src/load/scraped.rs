@@ -49,8 +49,8 @@ impl Scraped {
     /// nothing of load has no ranks.
     ///
     /// - A ratio without a total becomes blocks of a thousand ([`PER_MILLE`](super::PER_MILLE)).
-    /// - Series of one rank that differ by `tp_rank`, `pp_rank`, `pid` and the like mirror one scheduler: the highest
-    ///   counts, and nothing is added up.
+    /// - Series of one rank that differ by `tp_rank`, `pp_rank`, `pid` and the like mirror one scheduler: the
+    ///   highest counts, and nothing is added up.
     /// - Series of one rank that differ by model are engines of their own: their requests add up, and the fullest
     ///   cache speaks for the rank, because a request may be for that model.
     /// - NaN, infinity and what is negative count as not told.
@@ -81,7 +81,8 @@ impl Scraped {
             let placed = row.is_none_or(|row| engines.take(family.kind, row.meaning, &sample));
             unplaced += usize::from(!placed);
         }
-        // A family that only names itself, as a server does that is starting, gives way to one that tells something.
+        // A family that only names itself, as a server does that is starting, gives way to one that tells
+        // something.
         if let Some(telling) = engines.found.iter().map(|engine| engine.kind).min() {
             kind = telling;
         }

@@ -234,7 +234,8 @@ async fn a_connection_that_was_closed_between_two_scrapes_is_replaced() {
     }
 }
 
-/// The bound is for an unoptimised build on a busy machine: it tells once over the page from several times over it.
+/// The bound is for an unoptimised build on a busy machine: it tells once over the page from several times over
+/// it.
 #[tokio::test]
 async fn reading_a_large_page_takes_about_as_long_as_getting_it() {
     let engines: String = page("vllm_data_parallel").repeat(8);
