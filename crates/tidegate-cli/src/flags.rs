@@ -119,6 +119,27 @@ pub struct SettingFlags {
     /// Whether a priority may use idle places of another: strict or borrow
     #[arg(long, value_name = "POLICY")]
     sharing: Option<String>,
+    /// A worker is busy above this share of its KV cache, 0.0 … 1.0
+    #[arg(long, value_name = "RATIO", allow_negative_numbers = true)]
+    active_decode_blocks_threshold: Option<String>,
+    /// A worker is busy above this many tokens being prefilled
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    active_prefill_tokens_threshold: Option<String>,
+    /// A worker gets at most this many requests at once
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    active_requests_threshold: Option<String>,
+    /// Thresholds for an aim: latency, throughput or off
+    #[arg(long, value_name = "PRESET")]
+    busy_preset: Option<String>,
+    /// Who of the workers that have room gets a request: power_of_two, round_robin, random, least_loaded, direct
+    #[arg(long)]
+    pick: Option<String>,
+    /// The HTTP status when all workers are busy: 503, 529 or 429
+    #[arg(long, value_name = "STATUS")]
+    overload_status: Option<String>,
+    /// Count what every limit would refuse, and refuse nothing
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    dry_run: Option<String>,
     /// Threads that serve; 0 is one a core
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     threads: Option<String>,
@@ -165,6 +186,25 @@ impl SettingFlags {
             ("--low-limit", "admission.low_limit", &self.low_limit),
             ("--critical-reserve", "admission.critical_reserve", &self.critical_reserve),
             ("--sharing", "admission.sharing", &self.sharing),
+            (
+                "--active-decode-blocks-threshold",
+                "routing.active_decode_blocks_threshold",
+                &self.active_decode_blocks_threshold,
+            ),
+            (
+                "--active-prefill-tokens-threshold",
+                "routing.active_prefill_tokens_threshold",
+                &self.active_prefill_tokens_threshold,
+            ),
+            (
+                "--active-requests-threshold",
+                "routing.active_requests_threshold",
+                &self.active_requests_threshold,
+            ),
+            ("--busy-preset", "routing.preset", &self.busy_preset),
+            ("--pick", "routing.pick", &self.pick),
+            ("--overload-status", "routing.overload_status", &self.overload_status),
+            ("--dry-run", "dry_run", &self.dry_run),
             ("--threads", "listen.threads", &self.threads),
             ("--log-level", "log.level", &self.log_level),
             ("--log-format", "log.format", &self.log_format),
@@ -204,16 +244,19 @@ mod tests {
     fn every_flag_sets_a_setting_that_there_is() {
         let line = "tidegate up --upstream u --listen a --admin-listen b --role c --global-limit 1 \
                     --high-limit -2 --normal-limit 3 --low-limit 4 --critical-reserve 5 --sharing d \
-                    --threads 6 --log-level e --log-format f --set log.level=x=y";
+                    --threads 6 --log-level e --log-format f --set log.level=x=y \
+                    --active-decode-blocks-threshold 0.85 --active-prefill-tokens-threshold 10000 \
+                    --active-requests-threshold 9 --busy-preset off --pick random --dry-run \
+                    --overload-status 503";
         let Command::Up(flags) = Cli::parse_from(line.split_whitespace()).command else {
             panic!("not up");
         };
         let typed: Vec<_> = flags.settings.typed().collect();
-        assert_eq!(typed.len(), 14);
+        assert_eq!(typed.len(), 21);
         for typed in &typed[1..] {
             assert!(SETTINGS.iter().any(|field| field.key == typed.key), "{typed:?}");
         }
         assert_eq!((typed[0].key, typed[0].value), ("upstream", "u"));
-        assert_eq!((typed[13].key, typed[13].value), ("log.level", "x=y"), "--set comes last");
+        assert_eq!((typed[20].key, typed[20].value), ("log.level", "x=y"), "--set comes last");
     }
 }

@@ -1,8 +1,9 @@
 //! The one place where a failure becomes an HTTP status. No error elsewhere knows any.
 
-use crate::control::Handler;
+use crate::config::OverloadStatus;
+use crate::control::{Handler, ThresholdError};
 use crate::gateway::Shared;
-use crate::proxy::{GatewayBody, ProxyError, Unauthorized, is_grpc};
+use crate::proxy::{GatewayBody, ProxyError, Rejection, Unauthorized, is_grpc};
 use crate::upstream::ConnectError;
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
@@ -10,6 +11,7 @@ use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use serde::Serialize;
 use std::time::Duration;
+use tidegate::routing::{Overload, RouteError, Threshold};
 use tidegate::{MessagePriority, Reason, Refusal};
 
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("tidegate-retry-after-ms");
@@ -50,6 +52,14 @@ struct Problem<'a> {
     priority: Option<MessagePriority>,
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    busy_workers: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_workers: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold: Option<Threshold>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
 }
@@ -109,14 +119,12 @@ pub fn refused(shared: &Shared, refusal: Refusal, asker: Asker) -> Response<Gate
             limits.of(refusal.priority),
         ),
     };
+    let reason = Rejection::of_admission(refusal).name();
     let problem = Problem {
-        message,
-        kind: "service_unavailable",
-        code: StatusCode::SERVICE_UNAVAILABLE.as_u16(),
-        reason: refusal.reason.name(),
         priority: Some(refusal.priority),
         limit: Some(limit),
         retry_after_ms: Some(millis(retry_after)),
+        ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", reason, message)
     };
     problem.into_response(GrpcCode::ResourceExhausted, asker)
 }
@@ -124,14 +132,76 @@ pub fn refused(shared: &Shared, refusal: Refusal, asker: Asker) -> Response<Gate
 /// No answer could be had from an upstream. On an exposed port the answer does not say which, nor what the
 /// system said of it; the log does.
 #[must_use]
-pub fn failed(error: &ProxyError, asker: Asker, exposed: bool) -> Response<GatewayBody> {
+pub fn failed(shared: &Shared, error: &ProxyError, asker: Asker) -> Response<GatewayBody> {
+    match error {
+        ProxyError::Overloaded(overload) => return overloaded(shared, overload, asker),
+        ProxyError::NoWorkers(why) => return no_workers(shared, why, asker),
+        ProxyError::Outbox { why, retry_after, .. } => {
+            let reason = Rejection::of_line(*why).name();
+            let message = format!("Service temporarily unavailable: {error}, please retry later");
+            let message = hidden_if(shared.exposed, &message);
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            let problem = Problem {
+                retry_after_ms: Some(millis(*retry_after)),
+                ..Problem::new(status, "service_unavailable", reason, message)
+            };
+            return problem.into_response(GrpcCode::ResourceExhausted, asker);
+        }
+        _ => {}
+    }
     let (status, kind, reason, grpc) = classify(error);
     tracing::debug!(%error, reason, "a request failed");
-    let message = match exposed && !error.is_clients() {
+    let message = match shared.exposed && !error.is_clients() {
         true => "no answer could be had from an upstream".to_owned(),
         false => error.to_string(),
     };
     Problem::new(status, kind, reason, &message).into_response(grpc, asker)
+}
+
+/// All workers are busy: what the document of busy thresholds has, and how many, by what, and when to come back.
+fn overloaded(shared: &Shared, overload: &Overload, asker: Asker) -> Response<GatewayBody> {
+    let status = match shared.config.routing.overload_status {
+        OverloadStatus::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        OverloadStatus::Overloaded => {
+            StatusCode::from_u16(529).unwrap_or(StatusCode::SERVICE_UNAVAILABLE)
+        }
+        OverloadStatus::TooMany => StatusCode::TOO_MANY_REQUESTS,
+    };
+    let message = "Service temporarily unavailable: All workers are busy, please retry later";
+    let problem = Problem {
+        busy_workers: Some(overload.busy),
+        total_workers: Some(overload.total),
+        threshold: overload.threshold,
+        retry_after_ms: Some(millis(overload.retry_after)),
+        ..Problem::new(status, "service_unavailable", Rejection::AllBusy.name(), message)
+    };
+    problem.into_response(GrpcCode::ResourceExhausted, asker)
+}
+
+/// Nobody is there: that is not overload, and coming back soon is only worth it because workers come and go.
+fn no_workers(shared: &Shared, why: &RouteError, asker: Asker) -> Response<GatewayBody> {
+    let RouteError::NoWorkers { total, starting } = why else {
+        let message = why.to_string();
+        let status = StatusCode::BAD_GATEWAY;
+        let problem = Problem::new(status, "bad_gateway", "no_upstream", &message);
+        return problem.into_response(GrpcCode::Unavailable, asker);
+    };
+    let reason = if *starting > 0 { "workers_starting" } else { Rejection::NoWorkers.name() };
+    let message = format!("No workers available: {why}");
+    let problem = Problem {
+        busy_workers: Some(0),
+        total_workers: Some(*total),
+        retry_after_ms: Some(millis(shared.config.proxy.health_interval)),
+        ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no_workers_available", reason, &message)
+    };
+    problem.into_response(GrpcCode::Unavailable, asker)
+}
+
+fn hidden_if(exposed: bool, message: &str) -> &str {
+    match exposed {
+        true => "Service temporarily unavailable, please retry later",
+        false => message,
+    }
 }
 
 /// The client did not show a token that is known.
@@ -161,6 +231,39 @@ pub fn read_only() -> Response<GatewayBody> {
     response
 }
 
+/// A request about busy thresholds was not followed.
+#[must_use]
+pub fn threshold(error: &ThresholdError) -> Response<GatewayBody> {
+    let (status, kind, reason) = match error {
+        ThresholdError::NotJson(_) => (StatusCode::BAD_REQUEST, "bad_request", "not_json"),
+        ThresholdError::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, "too_large", "too_long"),
+        ThresholdError::Broken => (StatusCode::BAD_REQUEST, "bad_request", "upload_broken"),
+        ThresholdError::WrongType { .. } => {
+            (StatusCode::UNPROCESSABLE_ENTITY, "unprocessable_entity", "wrong_type")
+        }
+        ThresholdError::OutOfRange { .. } => {
+            (StatusCode::BAD_REQUEST, "bad_request", "out_of_range")
+        }
+        ThresholdError::UnknownModel(_) => (StatusCode::NOT_FOUND, "not_found", "unknown_model"),
+        ThresholdError::Method => {
+            (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "unknown_method")
+        }
+        ThresholdError::ReadOnlyHere => (StatusCode::FORBIDDEN, "forbidden", "read_only_here"),
+        ThresholdError::CrossOrigin => (StatusCode::FORBIDDEN, "forbidden", "cross_origin"),
+    };
+    let message = error.to_string();
+    let problem = Problem { field: error.field(), ..Problem::new(status, kind, reason, &message) };
+    let mut response = problem.json();
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        let allowed = HeaderValue::from_static("GET, HEAD, POST, DELETE");
+        response.headers_mut().insert(header::ALLOW, allowed);
+    }
+    if matches!(error, ThresholdError::TooLong | ThresholdError::Broken) {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
 /// The admin port was asked for something else than the control plane.
 #[must_use]
 pub fn not_found() -> Response<GatewayBody> {
@@ -176,7 +279,8 @@ pub fn reason_of(error: &ProxyError) -> &'static str {
 }
 
 /// The names that [`reason_of`] can give.
-pub const FAILURE_REASONS: [&str; 13] = [
+pub const FAILURE_REASONS: [&str; 14] = [
+    "unknown_worker",
     "loop",
     "connect_method",
     "bad_host",
@@ -204,6 +308,13 @@ fn classify(error: &ProxyError) -> (StatusCode, &'static str, &'static str, Grpc
         }
         ProxyError::BadTarget => {
             (StatusCode::BAD_REQUEST, "bad_request", "bad_target", InvalidArgument)
+        }
+        // These are counted and answered as refusals.
+        ProxyError::Overloaded(_) | ProxyError::NoWorkers(_) | ProxyError::Outbox { .. } => {
+            (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", "rejected", Unavailable)
+        }
+        ProxyError::UnknownWorker { .. } => {
+            (StatusCode::BAD_REQUEST, "bad_request", "unknown_worker", InvalidArgument)
         }
         ProxyError::NoUpstream => {
             (StatusCode::BAD_GATEWAY, "bad_gateway", "no_upstream", Unavailable)
@@ -240,7 +351,19 @@ fn classify(error: &ProxyError) -> (StatusCode, &'static str, &'static str, Grpc
 impl<'a> Problem<'a> {
     fn new(status: StatusCode, kind: &'a str, reason: &'a str, message: &'a str) -> Self {
         let code = status.as_u16();
-        Self { message, kind, code, reason, priority: None, limit: None, retry_after_ms: None }
+        Self {
+            message,
+            kind,
+            code,
+            reason,
+            priority: None,
+            limit: None,
+            busy_workers: None,
+            total_workers: None,
+            threshold: None,
+            field: None,
+            retry_after_ms: None,
+        }
     }
 
     fn into_response(self, grpc: GrpcCode, asker: Asker) -> Response<GatewayBody> {

@@ -357,8 +357,8 @@ fn entries_are_unique_and_bounded() {
     let many = |count: usize| -> String {
         (0..count).map(|n| format!("[[upstream]]\nurl = \"http://h{n}\"\n")).collect()
     };
-    assert_eq!(Config::from_toml(&many(1024)).unwrap().upstreams.len(), 1024);
-    assert!(only(&many(1025)).allowed.contains("at most 1024"));
+    assert_eq!(Config::from_toml(&many(1000)).unwrap().upstreams.len(), 1000);
+    assert!(only(&many(1001)).allowed.contains("at most 1000"));
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn routes_say_what_is_missing() {
     let route = |lines: &str| mistakes(&format!("[[route]]\n{lines}"));
     let all = route("header_value = \"x\"");
     assert!(about(&all, "route[1].header_value").allowed.contains("header"), "{all}");
-    assert!(about(&all, "route[1].priority").allowed.contains("\"high\""), "{all}");
+    assert!(about(&all, "route[1].priority").allowed.contains("a model"), "{all}");
     let all =
         route("priority = \"low\"\npath_prefix = \"v1\"\nmethod = \"post\"\nheader = \"a b\"");
     assert_eq!(all.len(), 3, "{all}");
@@ -380,7 +380,9 @@ fn shapes_that_are_not_the_schema_s_are_mistakes() {
     assert!(only("upstream = [\"http://a\"]").allowed.contains("[[upstream]]"));
     assert_eq!(only("[admission.high_limit]\nx = 1").given, "a table");
     assert_eq!(only("[clients]\nx = 1").suggestion.as_deref(), Some("[[client]]"));
-    assert_eq!(only("role = true").given, "a boolean");
+    assert_eq!(only("role = true").given, "true");
+    assert_eq!(only("dry_run = \"yes\"").allowed, "true or false");
+    assert_eq!(only("dry_run = 1").given, "1");
     assert_eq!(only("[admission]\nwarn_threshold = nan").given, "nan");
     assert_eq!(only("[listen]\nthreads = 99999999999999999999").field, "listen.threads");
 }
@@ -404,9 +406,21 @@ fn the_initial_file_says_exactly_the_defaults() {
         key.is_some_and(|(key, _)| SETTINGS.iter().any(|field| field.name() == key))
     };
     let (settings, lists) = file.split_at(file.find("# What requests are passed on to").unwrap());
+    // What is not set by default stands there as an example.
+    let unset: Vec<_> = SETTINGS.iter().map(|field| field.name()).collect();
+    let unset = |line: &str| {
+        let key = line.strip_prefix('#').and_then(|line| line.split_once(" = "));
+        let key = key.map(|(key, _)| key).filter(|key| unset.contains(key));
+        let shown = Loader::new().load().unwrap().origins;
+        key.is_some_and(|key| {
+            shown
+                .iter()
+                .any(|setting| setting.key.ends_with(&format!(".{key}")) && setting.toml.is_none())
+        })
+    };
     let said: String = settings
         .lines()
-        .filter(|line| !line.contains("/path/to/"))
+        .filter(|line| !unset(line))
         .map(|line| line.strip_prefix('#').filter(|_| is_default(line)).unwrap_or(line))
         .flat_map(|line| [line, "\n"])
         .collect();
@@ -429,6 +443,77 @@ fn the_initial_file_says_exactly_the_defaults() {
         (config.upstreams.len(), config.claims.clients.len(), config.routes.len()),
         (1, 1, 1)
     );
+}
+
+const ROUTING: &str = r#"
+dry_run = true
+[routing]
+preset = "latency"
+active_decode_blocks_threshold = 0.8
+pick = "least_loaded"
+on_silence = "busy"
+overload_status = "529"
+model_header = "X-Model"
+[outbox]
+concurrency = 32
+[[model]]
+name = "Qwen/Qwen3-0.6B"
+preset = "throughput"
+active_prefill_tokens_threshold = 7
+[[upstream]]
+url = "http://a:1"
+models = ["Qwen/Qwen3-0.6B", "other"]
+[[upstream]]
+url = "http://b:1"
+[[route]]
+path_prefix = "/small"
+model = "small"
+"#;
+
+#[test]
+fn busy_thresholds_presets_and_models_can_be_said() {
+    let config = Config::from_toml(ROUTING).unwrap();
+    assert!(config.dry_run);
+    let routing = &config.routing;
+    assert_eq!(routing.thresholds.active_decode_blocks, Some(0.8), "wins over the preset");
+    assert_eq!(routing.thresholds.active_prefill_tokens, Some(5_000), "the preset's");
+    let model = routing.models["Qwen/Qwen3-0.6B"];
+    assert_eq!(model.active_decode_blocks, Some(0.95));
+    assert_eq!(model.active_prefill_tokens, Some(7));
+    assert_eq!(routing.model_header, "x-model");
+    assert_eq!(config.upstreams[0].models.as_ref().unwrap().len(), 2);
+    assert_eq!(config.upstreams[1].models, None);
+    assert_eq!(config.routes[0].model.as_deref(), Some("small"));
+    assert_eq!((config.outbox.concurrency, config.outbox.queue_size), (32, 1000));
+    let worker = Config::from_toml("role = \"worker\"").unwrap();
+    assert_eq!(worker.outbox.queue_size, 250, "by role");
+}
+
+#[test]
+fn thresholds_out_of_range_and_models_said_twice_are_mistakes() {
+    let over = only("[routing]\nactive_decode_blocks_threshold = 1.5");
+    assert!(over.allowed.contains("0.0 … 1.0"), "{over}");
+    let negative = only("[routing]\nactive_prefill_tokens_threshold = -1");
+    assert!(negative.allowed.contains("whole number"), "{negative}");
+    let twice = only("[[model]]\nname = \"m\"\n[[model]]\nname = \"m\"");
+    assert_eq!(
+        (twice.field.as_str(), twice.allowed.as_str()),
+        ("model[2].name", "each model once")
+    );
+    assert!(only("[[upstream]]\nurl = \"http://a\"\nmodels = [1]").given.contains("array"));
+    let many = "[outbox]\nmax_destinations = 1\n[[upstream]]\nurl = \"http://a\"\n[[upstream]]\nurl = \"http://b\"";
+    assert!(only(many).allowed.contains("outbox.max_destinations"));
+}
+
+#[test]
+fn the_outbox_has_its_established_environment_names() {
+    let variables = env(&[
+        ("OUTGOING_QUEUE_SIZE", "7"),
+        ("OUTGOING_OVERFLOW_SIZE", "3"),
+        ("OUTGOING_MAX_DESTINATIONS", "9"),
+    ]);
+    let config = Loader::new().env(variables).load().unwrap().config;
+    assert_eq!((config.outbox.queue_size, config.outbox.overflow_size), (7, 3));
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub use tidegate_core::admission::{
 
 pub mod layer;
 pub mod routing;
+pub use tidegate_core::outbox;
+pub use tidegate_core::retry;
 
 /// The README's example is a test, so that it stays true.
 #[cfg(doctest)]

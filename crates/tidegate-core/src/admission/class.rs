@@ -27,6 +27,8 @@ pub enum MessageKind {
     MetricsScrape,
     /// A read of the typed snapshots.
     StatsRead,
+    /// A read or a change of a busy threshold: it must get through when workers are busiest.
+    ThresholdChange,
     /// A client's request on its way to an upstream, before its own priority is known.
     ProxiedRequest,
 }
@@ -53,7 +55,9 @@ impl MessageKind {
     #[must_use]
     pub const fn class(self) -> MessageClass {
         match self {
-            Self::HealthProbe | Self::MetricsScrape | Self::StatsRead => MessageClass::Control,
+            Self::HealthProbe | Self::MetricsScrape | Self::StatsRead | Self::ThresholdChange => {
+                MessageClass::Control
+            }
             Self::ProxiedRequest => MessageClass::Data,
         }
     }

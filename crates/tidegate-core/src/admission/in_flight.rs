@@ -120,6 +120,28 @@ impl InFlightTracker {
         Ok(Permit { tracker: Arc::clone(self), priority, place, outcome: Outcome::Ignored })
     }
 
+    /// A place beyond all limits, for whoever only wants to know what a limit would have refused. `None` when
+    /// 65,535 of this priority are in flight, which is all that can be counted.
+    pub fn admit_beyond_limits(self: &Arc<Self>, priority: MessagePriority) -> Option<OwnedPermit> {
+        let mut word = self.hot.lanes.load(Ordering::Relaxed);
+        while Lanes::from_word(word).of(priority) < Lanes::LANE_MAX {
+            let next = word + Lanes::unit(priority);
+            match self.hot.lanes.compare_exchange_weak(
+                word,
+                next,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    let (tracker, place) = (Arc::clone(self), Place::Lane);
+                    return Some(Permit { tracker, priority, place, outcome: Outcome::Ignored });
+                }
+                Err(current) => word = current,
+            }
+        }
+        None
+    }
+
     /// The limits this tracker enforces.
     #[must_use]
     pub fn limits(&self) -> &PriorityLimits {

@@ -97,6 +97,16 @@ impl Role {
             Self::Worker => PriorityLimits::new(500, 250, 150, 100),
         }
     }
+
+    /// The recommended length of the queue for each destination.
+    #[must_use]
+    pub const fn outgoing_queue_size(self) -> usize {
+        match self {
+            Self::Gate => 1000,
+            Self::Manager => 500,
+            Self::Worker => 250,
+        }
+    }
 }
 
 // === impl Rules ===

@@ -92,6 +92,14 @@ impl<T> Lines<T> {
         Some(waiting.value)
     }
 
+    /// Takes out all that are not to be kept, each class from its oldest on.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        for ring in &mut self.rings {
+            ring.retain(|waiting| keep(&waiting.value));
+        }
+        self.length = self.rings.iter().map(VecDeque::len).sum();
+    }
+
     /// Doubles like any ring, but never beyond the bound.
     #[inline]
     fn ring_with_room(&mut self, line: Line) -> &mut VecDeque<Waiting<T>> {

@@ -140,6 +140,27 @@ impl<T> RobustQueue<T> {
         batch.len() - before
     }
 
+    /// Takes out what is no longer wanted: those of each class from the oldest on, telemetry first, then data,
+    /// dispatch and control. They count as taken, not as dropped.
+    ///
+    /// ```
+    /// use tidegate_core::admission::MessageClass;
+    /// use tidegate_core::outbox::{QueueConfig, RobustQueue};
+    ///
+    /// let mut queue = RobustQueue::new(QueueConfig::default())?;
+    /// for number in 0..5 {
+    ///     queue.put(MessageClass::Data, number).expect("it is empty");
+    /// }
+    /// queue.retain(|number| number % 2 == 0);
+    /// assert_eq!((queue.len(), queue.get(), queue.get()), (3, Some(0), Some(2)));
+    /// # Ok::<(), tidegate_core::outbox::QueueConfigError>(())
+    /// ```
+    pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        self.lines.retain(&mut keep);
+        self.control.retain(&mut keep);
+        self.gauge.observe(self.lines.length());
+    }
+
     /// Messages that wait, control included.
     #[must_use]
     #[inline]

@@ -3,7 +3,7 @@ use super::items::Items;
 use super::mistakes::{Ledger, Mistake, quoted};
 use super::model::{AdmissionConfig, Config, ListenConfig, LogConfig, ProxyConfig, TlsFiles};
 use super::settings::{Said, Settings};
-use super::{ClaimsConfig, UpstreamTarget, clients, routes};
+use super::{ClaimsConfig, UpstreamTarget, clients, models, routes};
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use tidegate::admission::{PriorityLimits, RetryBounds};
@@ -21,10 +21,13 @@ pub(super) fn config(
     let clients = clients::read(items, env, ledger);
     Config {
         role: settings.choice("role"),
+        dry_run: settings.get("dry_run"),
         listen: listen(settings),
         admission: admission(settings),
         claims: ClaimsConfig { anonymous: settings.choice("claims.anonymous"), clients },
         routes: routes::read(items, ledger),
+        routing: models::routing(settings, items, ledger),
+        outbox: models::outbox(settings),
         upstreams: upstreams(items, ledger),
         proxy: proxy(settings),
         log: LogConfig { level: settings.get("log.level"), format: settings.choice("log.format") },
@@ -95,7 +98,8 @@ fn upstreams(items: &Items, ledger: &mut Ledger) -> Vec<UpstreamTarget> {
     let mut names = BTreeMap::new();
     for item in items.of("upstream") {
         let Some(url) = item.required("url", ledger) else { continue };
-        let Ok(target) = UpstreamTarget::parse(url) else { continue };
+        let Ok(mut target) = UpstreamTarget::parse(url) else { continue };
+        target.models = item.names("models").map(<[String]>::to_vec);
         if let Some(first) = names.insert(target.name.clone(), item.number()) {
             let allowed = format!("each host and port once: upstream[{first}] is the same");
             ledger.add(Mistake::new(item.key("url"), item.origin_of("url"), quoted(url), allowed));

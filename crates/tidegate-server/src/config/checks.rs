@@ -16,6 +16,21 @@ pub(super) fn run(settings: &Settings, items: &Items, ledger: &mut Ledger) {
     admin_exposure(settings, ledger);
     address_overlap(settings, ledger);
     tls_pair(settings, ledger);
+    destinations(settings, items, ledger);
+}
+
+fn destinations(settings: &Settings, items: &Items, ledger: &mut Ledger) {
+    let key = "outbox.max_destinations";
+    let (max, count) = (settings.size(key), items.of("upstream").count());
+    if settings.are_sound(&[key]) && count > max {
+        let allowed = format!("at most {max}, as {key} says ({})", settings.origin(key));
+        ledger.add(Mistake::new(
+            "upstream",
+            settings.origin(key),
+            format!("{count} entries"),
+            allowed,
+        ));
+    }
 }
 
 /// A preset above a lowered global limit is fine, it is clamped; somebody's own number is a contradiction.

@@ -1,5 +1,6 @@
-use super::{Anonymous, ForwardedPolicy, HostPolicy, LogFormat};
+use super::{Anonymous, ForwardedPolicy, HostPolicy, LoadSource, LogFormat, Orca, OverloadStatus};
 use tidegate::admission::{MessagePriority, Role, Sharing};
+use tidegate::routing::{BusyPreset, OnSilence, Pick};
 
 /// A policy that the configuration names by a word.
 pub(super) trait Choice: Copy + PartialEq + 'static {
@@ -60,6 +61,37 @@ impl Choice for LogFormat {
     const NAMES: &'static [&'static str] = &["text", "json"];
 }
 
+impl Choice for Pick {
+    const ALL: &'static [Self] = &Self::ALL;
+    const NAMES: &'static [&'static str] =
+        &["power_of_two", "round_robin", "random", "least_loaded", "direct"];
+}
+
+impl Choice for BusyPreset {
+    const ALL: &'static [Self] = &[Self::Latency, Self::Throughput, Self::Off];
+    const NAMES: &'static [&'static str] = &["latency", "throughput", "off"];
+}
+
+impl Choice for OnSilence {
+    const ALL: &'static [Self] = &[Self::Free, Self::Busy];
+    const NAMES: &'static [&'static str] = &["free", "busy"];
+}
+
+impl Choice for OverloadStatus {
+    const ALL: &'static [Self] = &[Self::Unavailable, Self::Overloaded, Self::TooMany];
+    const NAMES: &'static [&'static str] = &["503", "529", "429"];
+}
+
+impl Choice for LoadSource {
+    const ALL: &'static [Self] = &[Self::Scrape, Self::Headers];
+    const NAMES: &'static [&'static str] = &["scrape", "headers"];
+}
+
+impl Choice for Orca {
+    const ALL: &'static [Self] = &[Self::Read, Self::Ask, Self::Off];
+    const NAMES: &'static [&'static str] = &["read", "ask", "off"];
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,5 +113,11 @@ mod tests {
         round_trips::<HostPolicy>();
         round_trips::<ForwardedPolicy>();
         round_trips::<LogFormat>();
+        round_trips::<Pick>();
+        round_trips::<BusyPreset>();
+        round_trips::<OnSilence>();
+        round_trips::<OverloadStatus>();
+        round_trips::<LoadSource>();
+        round_trips::<Orca>();
     }
 }

@@ -1,4 +1,4 @@
-use tidegate::admission::PriorityLimits;
+use tidegate::admission::Role;
 
 /// One value that can be configured. Reading, checking, the commented file and `config show` all follow from
 /// the table of these.
@@ -36,15 +36,33 @@ pub struct List {
 /// The type of a value and what of it is allowed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    Integer { min: u64, max: u64 },
-    Ratio { min: f64, max: f64 },
+    Integer {
+        min: u64,
+        max: u64,
+    },
+    Ratio {
+        min: f64,
+        max: f64,
+    },
     Address,
     Word(&'static [&'static str]),
+    Switch,
+    /// Several texts; with commas where there are no lists.
+    Names {
+        shape: &'static str,
+        check: fn(&str) -> bool,
+    },
     Priority,
     Path,
     Url,
-    Text { shape: &'static str, check: fn(&str) -> bool },
-    Secret { shape: &'static str, check: fn(&str) -> bool },
+    Text {
+        shape: &'static str,
+        check: fn(&str) -> bool,
+    },
+    Secret {
+        shape: &'static str,
+        check: fn(&str) -> bool,
+    },
 }
 
 /// What holds when nobody says anything.
@@ -53,7 +71,7 @@ pub(super) enum Fallback {
     /// This, written as on the command line.
     Is(&'static str),
     /// What the role's preset has.
-    Preset(fn(PriorityLimits) -> u16),
+    Preset(fn(Role) -> u64),
     /// A tenth of the global limit that is in force.
     TenthOfGlobal,
     /// Nothing.

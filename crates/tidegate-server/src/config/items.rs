@@ -1,6 +1,7 @@
 use super::Origin;
 use super::field::{Field, List};
 use super::mistakes::{Ledger, Mistake};
+use super::settings::FromValue;
 use super::value::{Raw, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,6 +101,19 @@ impl Item {
     }
 
     /// The text of a field that must be there. A mistake when it is not.
+    /// Several texts, none when it is not set.
+    pub(super) fn names(&self, field: &str) -> Option<&[String]> {
+        match self.values.get(field)? {
+            (Value::Names(names), _) => Some(names),
+            _ => None,
+        }
+    }
+
+    /// A value of another type.
+    pub(super) fn get<T: FromValue>(&self, field: &str) -> Option<T> {
+        self.values.get(field).and_then(|(value, _)| T::from_value(value))
+    }
+
     pub(super) fn required(&self, field: &str, ledger: &mut Ledger) -> Option<&str> {
         if self.lacks(&[field]) {
             let allowed = self.list.field(field).map(|field| field.kind.allowed(field.unit));

@@ -17,6 +17,7 @@ mod loader;
 mod logging;
 mod mistakes;
 mod model;
+mod models;
 mod origin;
 mod render;
 mod routes;
@@ -33,6 +34,7 @@ pub use model::{
     AdmissionConfig, Config, ForwardedPolicy, HostPolicy, ListenConfig, LogConfig, LogFormat,
     ProxyConfig, TlsFiles,
 };
+pub use models::{LoadSource, Orca, OutboxConfig, OverloadStatus, RoutingConfig};
 pub use origin::{Origin, Preset};
 pub use render::{Setting, init_file, show_json, show_text};
 pub use routes::{HeaderMatch, RouteRule};

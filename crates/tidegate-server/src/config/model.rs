@@ -1,4 +1,6 @@
-use super::{ClaimsConfig, Loader, Mistakes, RouteRule, UpstreamTarget};
+use super::{
+    ClaimsConfig, Loader, Mistakes, OutboxConfig, RouteRule, RoutingConfig, UpstreamTarget,
+};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +14,8 @@ use tidegate::admission::{PriorityLimits, RetryBounds, Role, Sharing};
 pub struct Config {
     /// The part this node plays: its preset gives the limits that are not set. Default `gate`.
     pub role: Role,
+    /// Whether limits only count what they would refuse. Default false.
+    pub dry_run: bool,
     /// Where it listens and how it stops.
     pub listen: ListenConfig,
     /// Who may execute now.
@@ -20,7 +24,11 @@ pub struct Config {
     pub claims: ClaimsConfig,
     /// Rules that give requests a priority, in order; the first that matches decides. Default none.
     pub routes: Vec<RouteRule>,
-    /// What is proxied to, 0 … 1,024. Default none.
+    /// Which worker gets a request, and when all are too busy.
+    pub routing: RoutingConfig,
+    /// What waits for an upstream.
+    pub outbox: OutboxConfig,
+    /// What is proxied to, 0 … `outbox.max_destinations`. Default none.
     pub upstreams: Vec<UpstreamTarget>,
     /// How it is proxied.
     pub proxy: ProxyConfig,

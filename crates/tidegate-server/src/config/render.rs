@@ -126,7 +126,7 @@ fn write_setting(text: &mut String, field: &Field) {
 fn default_note(field: &Field) -> String {
     match field.fallback {
         Fallback::Preset(of) => {
-            let by_role = |role: Role| format!("{} {}", name_of(role), of(role.limits()));
+            let by_role = |role: Role| format!("{} {}", name_of(role), of(role));
             let presets: Vec<_> = Role::ALL.iter().copied().map(by_role).collect();
             format!(" By role: {}.", presets.join(", "))
         }
@@ -145,16 +145,15 @@ fn allowed(field: &Field) -> String {
 
 /// As TOML; an example where there is no default.
 fn default_text(field: &Field) -> String {
-    let preset = Role::Gate.limits();
     match field.fallback {
         Fallback::Is(text) => field
             .kind
             .parse(&Raw::Untyped(text.to_owned()))
             .map(|value| value.to_toml())
             .unwrap_or_default(),
-        Fallback::Preset(of) => of(preset).to_string(),
-        Fallback::TenthOfGlobal => preset.critical_reserve.to_string(),
-        Fallback::Unset => "\"/path/to/file.pem\"".to_owned(),
+        Fallback::Preset(of) => of(Role::Gate).to_string(),
+        Fallback::TenthOfGlobal => Role::Gate.limits().critical_reserve.to_string(),
+        Fallback::Unset => field.kind.example(),
     }
 }
 
@@ -174,6 +173,9 @@ fn write_list(text: &mut String, list: &List) {
     }
     let _ = writeln!(text, "#[[{}]]", list.key);
     for (key, value) in list.example {
-        let _ = writeln!(text, "#{key} = {}", Value::Text((*value).to_owned()).to_toml());
+        let value =
+            list.field(key).map(|field| field.kind.parse(&Raw::Untyped((*value).to_owned())));
+        let shown = value.and_then(Result::ok).map(|value| value.to_toml()).unwrap_or_default();
+        let _ = writeln!(text, "#{key} = {shown}");
     }
 }

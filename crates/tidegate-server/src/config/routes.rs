@@ -4,7 +4,7 @@ use super::mistakes::{Ledger, Mistake, quoted};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tidegate::admission::MessagePriority;
 
-/// Gives the requests that match it a priority. All conditions that are there must hold.
+/// Gives the requests that match it a priority, a model or both. All conditions that are there must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteRule {
     /// The path starts with these whole segments: `/v1/embed` matches `/v1/embed` and `/v1/embed/x`, not
@@ -15,7 +15,9 @@ pub struct RouteRule {
     /// A header is there, or has this value.
     pub header: Option<HeaderMatch>,
     /// What the request is then; never Critical.
-    pub priority: MessagePriority,
+    pub priority: Option<MessagePriority>,
+    /// The model of what matches, if the rule says one.
+    pub model: Option<String>,
 }
 
 /// A condition on a header.
@@ -49,8 +51,11 @@ impl RouteRule {
             && self.header.as_ref().is_none_or(|header| header.matches(headers))
     }
 
-    fn from_item(item: &Item, ledger: &mut Ledger) -> Option<Self> {
-        let priority = item.required("priority", ledger);
+    fn from_item(item: &Item, ledger: &mut Ledger) -> Self {
+        if item.lacks(&["priority", "model"]) {
+            let allowed = "a priority, a model or both";
+            ledger.add(Mistake::new(item.key("priority"), item.origin(), "nothing", allowed));
+        }
         let name = item.text("header").and_then(|name| name.parse::<HeaderName>().ok());
         let value = item.text("header_value").and_then(|value| value.parse().ok());
         if let (None, Some(value)) = (item.text("header"), item.text("header_value")) {
@@ -63,12 +68,13 @@ impl RouteRule {
             let allowed = "at least one of path_prefix, method and header";
             ledger.add(Mistake::new(item.label(), item.origin(), "no condition", allowed));
         }
-        Some(Self {
+        Self {
             path_prefix: item.text("path_prefix").map(str::to_owned),
             method: item.text("method").and_then(|method| method.parse().ok()),
             header: name.map(|name| HeaderMatch { name, value }),
-            priority: choice::from_name(priority?)?,
-        })
+            priority: item.text("priority").and_then(choice::from_name),
+            model: item.text("model").map(str::to_owned),
+        }
     }
 }
 
@@ -91,7 +97,7 @@ fn is_below(prefix: &str, path: &str) -> bool {
 
 /// The rules of the file, in their order.
 pub(super) fn read(items: &Items, ledger: &mut Ledger) -> Vec<RouteRule> {
-    items.of("route").filter_map(|item| RouteRule::from_item(item, ledger)).collect()
+    items.of("route").map(|item| RouteRule::from_item(item, ledger)).collect()
 }
 
 pub(super) fn is_path(text: &str) -> bool {
@@ -118,7 +124,7 @@ mod tests {
     use super::*;
 
     fn rule() -> RouteRule {
-        RouteRule { path_prefix: None, method: None, header: None, priority: MessagePriority::Low }
+        RouteRule { path_prefix: None, method: None, header: None, priority: None, model: None }
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Settings {
             }
             Fallback::Preset(of) => {
                 let role: Role = self.choice("role");
-                let value = Value::Integer(of(role.limits()).into());
+                let value = Value::Integer(of(role));
                 Some((value, Origin::Preset(Preset::of(role))))
             }
             Fallback::TenthOfGlobal => {
@@ -156,6 +156,12 @@ impl FromValue for u16 {
 impl FromValue for f64 {
     fn from_value(value: &Value) -> Option<Self> {
         if let Value::Ratio(number) = value { Some(*number) } else { None }
+    }
+}
+
+impl FromValue for bool {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Switch(on) = value { Some(*on) } else { None }
     }
 }
 

@@ -16,6 +16,8 @@ pub struct UpstreamTarget {
     pub host: String,
     /// 1 … 65,535. Default 80, for https 443.
     pub port: u16,
+    /// The models it serves. Default unknown: what it says itself, or any.
+    pub models: Option<Vec<String>>,
 }
 
 /// How to speak to an upstream.
@@ -57,7 +59,7 @@ impl UpstreamTarget {
         };
         let brackets = host.contains(':');
         let name = if brackets { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        Ok(Self { name, scheme, host, port })
+        Ok(Self { name, scheme, host, port, models: None })
     }
 
     /// The URL that leads here.

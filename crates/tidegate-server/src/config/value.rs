@@ -18,6 +18,10 @@ pub(super) enum Raw {
     Integer(Option<i128>, String),
     /// A TOML float, as it was written.
     Float(String),
+    /// A TOML boolean.
+    Boolean(bool),
+    /// A TOML array that has only strings.
+    Strings(Vec<String>),
     /// Anything else, by the name of its type.
     Other(&'static str),
 }
@@ -28,7 +32,9 @@ pub(super) enum Value {
     Integer(u64),
     Ratio(f64),
     Address(SocketAddr),
+    Switch(bool),
     Text(String),
+    Names(Vec<String>),
     Secret(String),
 }
 
@@ -52,9 +58,11 @@ impl Raw {
                 number.to_string(),
             ),
             DeValue::Float(number) => Self::Float(number.as_str().to_owned()),
-            DeValue::Boolean(_) => Self::Other("a boolean"),
+            DeValue::Boolean(on) => Self::Boolean(*on),
             DeValue::Datetime(_) => Self::Other("a date"),
-            DeValue::Array(_) => Self::Other("an array"),
+            DeValue::Array(values) => {
+                strings(values).map_or(Self::Other("an array"), Self::Strings)
+            }
             DeValue::Table(_) => Self::Other("a table"),
         }
     }
@@ -64,6 +72,8 @@ impl Raw {
         match self {
             Self::Untyped(_) | Self::String(_) => "a string",
             Self::Integer(..) | Self::Float(_) => "a number",
+            Self::Boolean(_) => "a boolean",
+            Self::Strings(_) => "an array",
             Self::Other(kind) => kind,
         }
     }
@@ -74,6 +84,8 @@ impl Raw {
             Self::Untyped(text) => quoted(text),
             Self::String(text) => format!("the string {}", quoted(text)),
             Self::Integer(_, text) | Self::Float(text) => text.clone(),
+            Self::Boolean(on) => on.to_string(),
+            Self::Strings(names) => quoted(&names.join(",")),
             Self::Other(kind) => (*kind).to_owned(),
         }
     }
@@ -101,6 +113,24 @@ impl Raw {
             Self::Untyped(text) => text.trim().parse().ok(),
             Self::Integer(number, _) => *number,
             _ => None,
+        }
+    }
+
+    fn switch(&self) -> Option<bool> {
+        match self {
+            Self::Untyped(text) => text.trim().parse().ok(),
+            Self::Boolean(on) => Some(*on),
+            _ => None,
+        }
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        match self {
+            Self::Strings(names) => Some(names.clone()),
+            _ => {
+                let parts = self.text()?.split(',').map(str::trim).filter(|part| !part.is_empty());
+                Some(parts.map(str::to_owned).collect())
+            }
         }
     }
 
@@ -142,6 +172,11 @@ impl Kind {
             }
             Self::Address => text()?.parse().ok().map(Value::Address),
             Self::Word(words) => Self::one_of(words, text()?),
+            Self::Switch => raw.switch().map(Value::Switch),
+            Self::Names { check, .. } => {
+                let names = raw.names().filter(|names| !names.is_empty())?;
+                names.iter().all(|name| check(name)).then_some(Value::Names(names))
+            }
             Self::Priority => Self::one_of(MessagePriority::NAMES, text()?),
             // A NUL can't be in the name of a file.
             Self::Path => {
@@ -177,6 +212,15 @@ impl Kind {
         }
     }
 
+    /// Something that is allowed, as TOML, for a setting without a default.
+    pub(super) fn example(self) -> String {
+        match self {
+            Self::Integer { min, max } => (max / 2).clamp(min, 10_000.min(max)).to_string(),
+            Self::Ratio { .. } => "0.85".to_owned(),
+            _ => "\"/path/to/file.pem\"".to_owned(),
+        }
+    }
+
     /// What is allowed, in words.
     pub(super) fn allowed(self, unit: Option<&str>) -> String {
         let unit = unit.map(|unit| format!(" {unit}")).unwrap_or_default();
@@ -185,6 +229,8 @@ impl Kind {
             Self::Ratio { min, max } => format!("a number, {min:.1} … {max:.1}{unit}"),
             Self::Address => "IP address and port, such as 127.0.0.1:8000 or [::1]:8000".to_owned(),
             Self::Word(words) => either(words),
+            Self::Switch => "true or false".to_owned(),
+            Self::Names { shape, .. } => shape.to_owned(),
             Self::Priority => format!(
                 "{}; critical is for the control plane alone",
                 either(MessagePriority::NAMES)
@@ -194,6 +240,12 @@ impl Kind {
             Self::Text { shape, .. } | Self::Secret { shape, .. } => shape.to_owned(),
         }
     }
+}
+
+/// The strings of an array that has nothing else.
+fn strings(values: &toml::de::DeArray<'_>) -> Option<Vec<String>> {
+    let text = |value: &toml::Spanned<DeValue<'_>>| value.get_ref().as_str().map(str::to_owned);
+    values.iter().map(text).collect()
 }
 
 fn parse_url(raw: &Raw) -> Result<Value, Unfit> {
@@ -236,7 +288,9 @@ impl Value {
             Self::Integer(number) => number.to_string(),
             Self::Ratio(number) => toml::Value::Float(*number).to_string(),
             Self::Address(address) => toml::Value::String(address.to_string()).to_string(),
+            Self::Switch(on) => on.to_string(),
             Self::Text(text) => toml::Value::String(text.clone()).to_string(),
+            Self::Names(names) => toml::Value::from(names.clone()).to_string(),
             Self::Secret(_) => "\"***\"".to_owned(),
         }
     }
@@ -246,7 +300,9 @@ impl Value {
             Self::Integer(number) => (*number).into(),
             Self::Ratio(number) => (*number).into(),
             Self::Address(address) => address.to_string().into(),
+            Self::Switch(on) => (*on).into(),
             Self::Text(text) => text.as_str().into(),
+            Self::Names(names) => names.clone().into(),
             Self::Secret(_) => "***".into(),
         }
     }

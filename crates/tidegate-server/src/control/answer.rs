@@ -1,4 +1,4 @@
-use super::{GatewayStats, Handler, metrics};
+use super::{GatewayStats, Handler, busy_threshold, metrics};
 use crate::gateway::{Phase, Shared};
 use crate::proxy::{GatewayBody, Unauthorized};
 use crate::rescue::{self, Asker, Unread};
@@ -11,16 +11,17 @@ use serde_json::json;
 /// Answers a request to the control plane. Counted as Critical, and so never refused.
 ///
 /// With `guarded`, snapshots are for clients with a token alone.
-#[must_use]
-pub fn answer<B: Body>(
+pub async fn answer<B: Body<Data = Bytes>>(
     shared: &Shared,
     handler: Handler,
-    request: &Request<B>,
+    request: Request<B>,
     guarded: bool,
 ) -> Response<GatewayBody> {
-    let asker = Asker::of(request);
+    let asker = Asker::of(&request);
     let permit = shared.tracker.try_acquire(handler.kind().class().priority());
-    let response = if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    let unread = if request.body().is_end_stream() { Unread::None } else { Unread::Some };
+    let changes = handler == Handler::BusyThreshold;
+    let response = if !(changes || matches!(*request.method(), Method::GET | Method::HEAD)) {
         rescue::read_only()
     } else if let Err(unauthorized) = admit(shared, handler, request.headers(), guarded) {
         rescue::unauthorized(unauthorized, asker)
@@ -30,13 +31,26 @@ pub fn answer<B: Body>(
             Handler::HealthReady => ready(shared),
             Handler::Metrics => text(metrics::render(shared)),
             Handler::Stats => json_response(StatusCode::OK, &GatewayStats::of(shared)),
+            Handler::BusyThreshold => {
+                return asker.fit(thresholds(shared, request, guarded).await, Unread::None);
+            }
         }
     };
     if let Some(permit) = permit {
         permit.success();
     }
-    let unread = if request.body().is_end_stream() { Unread::None } else { Unread::Some };
     asker.fit(response, unread)
+}
+
+async fn thresholds<B: Body<Data = Bytes>>(
+    shared: &Shared,
+    request: Request<B>,
+    guarded: bool,
+) -> Response<GatewayBody> {
+    match busy_threshold::answer(shared, request, guarded).await {
+        Ok(told) => json_response(StatusCode::OK, &told),
+        Err(error) => rescue::threshold(&error),
+    }
 }
 
 fn admit(
@@ -59,7 +73,7 @@ fn live(shared: &Shared) -> Response<GatewayBody> {
 }
 
 fn ready(shared: &Shared) -> Response<GatewayBody> {
-    let up = shared.fleet.all().iter().filter(|upstream| upstream.is_up()).count();
+    let up = shared.fleet.monitor().workers().iter().filter(|worker| worker.up).count();
     let total = shared.fleet.all().len();
     let status = match shared.phase() {
         Phase::Draining => "draining",

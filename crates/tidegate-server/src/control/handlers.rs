@@ -11,13 +11,16 @@ pub enum Handler {
     Metrics,
     /// The typed snapshots, as JSON.
     Stats,
+    /// When workers count as busy.
+    BusyThreshold,
 }
 
 // === impl Handler ===
 
 impl Handler {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::HealthLive, Self::HealthReady, Self::Metrics, Self::Stats];
+    pub const ALL: [Self; 5] =
+        [Self::HealthLive, Self::HealthReady, Self::Metrics, Self::Stats, Self::BusyThreshold];
 
     /// Where it answers.
     #[must_use]
@@ -27,6 +30,7 @@ impl Handler {
             Self::HealthReady => "/health/ready",
             Self::Metrics => "/metrics",
             Self::Stats => "/v1/stats",
+            Self::BusyThreshold => "/busy_threshold",
         }
     }
 
@@ -37,6 +41,7 @@ impl Handler {
             Self::HealthLive | Self::HealthReady => MessageKind::HealthProbe,
             Self::Metrics => MessageKind::MetricsScrape,
             Self::Stats => MessageKind::StatsRead,
+            Self::BusyThreshold => MessageKind::ThresholdChange,
         }
     }
 
@@ -45,7 +50,7 @@ impl Handler {
     pub const fn is_telling(self) -> bool {
         match self {
             Self::HealthLive | Self::HealthReady => false,
-            Self::Metrics | Self::Stats => true,
+            Self::Metrics | Self::Stats | Self::BusyThreshold => true,
         }
     }
 

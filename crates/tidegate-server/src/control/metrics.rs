@@ -1,13 +1,18 @@
 use super::exposition::Exposition;
+use super::routing_metrics;
 use crate::gateway::Shared;
+use crate::proxy::Rejection;
 use crate::rescue::FAILURE_REASONS;
 use crate::telemetry::{BOUNDS_S, HistogramSnapshot, MetricsSnapshot, STATUS_CLASSES};
+use crate::upstream::UpstreamStats;
 use std::sync::atomic::Ordering;
 use std::time::UNIX_EPOCH;
 use tidegate::admission::{Alert, Reason};
+use tidegate::outbox::DestinationSlow;
 use tidegate::{LoadState, MessagePriority, Outcome, PriorityLoadStats, Refusal};
 
-/// All series of the gateway. Every label has a fixed set of values, or one value a configured upstream.
+/// All series of the gateway. Every label has a fixed set of values, or one a
+/// configured upstream, its ranks and its models, which are bounded.
 #[must_use]
 pub fn render(shared: &Shared) -> String {
     let mut out = Exposition::default();
@@ -15,7 +20,12 @@ pub fn render(shared: &Shared) -> String {
     load(&mut out, shared);
     requests(&mut out, &shared.metrics());
     connections(&mut out, shared);
-    upstreams(&mut out, shared);
+    let stats = shared.fleet.stats();
+    upstreams(&mut out, &stats);
+    tasks(&mut out, shared);
+    routing_metrics::outboxes(&mut out, shared, &stats);
+    routing_metrics::models(&mut out, &shared.fleet.monitor().models());
+    routing_metrics::workers(&mut out, &stats);
     process(&mut out, shared);
     out.finish()
 }
@@ -71,11 +81,14 @@ fn load(out: &mut Exposition, shared: &Shared) {
     for (name, holds) in Alert::NAMES.iter().zip(shared.alerts.holding()) {
         holding.with(&[("alert", name)], u8::from(holds));
     }
+    let slow = shared.slow.holding() > 0;
+    holding.with(&[("alert", DestinationSlow::NAME)], u8::from(slow));
     let mut raised =
         out.counter("tidegate_alerts_raised_total", "How often an alert began to hold.");
     for (name, count) in Alert::NAMES.iter().zip(shared.alerts.raised()) {
         raised.with(&[("alert", name)], count);
     }
+    raised.with(&[("alert", DestinationSlow::NAME)], shared.slow.raised());
     let mut advice = out.gauge(
         "tidegate_retry_after_seconds",
         "What a client that is refused now is told to wait.",
@@ -127,6 +140,28 @@ fn histogram(
     series.suffixed("_count", &[("priority", priority)], snapshot.count());
 }
 
+fn tasks(out: &mut Exposition, shared: &Shared) {
+    let metrics = shared.metrics();
+    out.counter("tidegate_tasks_issued_total", "Requests that came to be proxied.")
+        .value(metrics.issued);
+    let mut rejected =
+        out.counter("tidegate_tasks_rejected_total", "Of these, refused by a limit, by reason.");
+    for (rejection, count) in Rejection::ALL.into_iter().zip(metrics.rejected) {
+        rejected.with(&[("reason", rejection.name())], count);
+    }
+    let mut would = out.counter(
+        "tidegate_tasks_would_reject_total",
+        "What a limit would have refused if it were not a dry run, by reason.",
+    );
+    for (rejection, count) in Rejection::ALL.into_iter().zip(metrics.would_reject) {
+        would.with(&[("reason", rejection.name())], count);
+    }
+    out.gauge("tidegate_queued_requests", "Admitted requests whose answer has not begun.")
+        .value(metrics.queued);
+    out.gauge("tidegate_dry_run", "1 while limits only count what they would refuse.")
+        .value(u8::from(shared.config.dry_run));
+}
+
 fn connections(out: &mut Exposition, shared: &Shared) {
     let metrics = shared.metrics();
     out.gauge("tidegate_connections", "Open client connections.").value(metrics.connections);
@@ -139,24 +174,23 @@ fn connections(out: &mut Exposition, shared: &Shared) {
     .value(shared.connections_refused.load(Ordering::Relaxed));
 }
 
-fn upstreams(out: &mut Exposition, shared: &Shared) {
-    let stats: Vec<_> = shared.fleet.all().iter().map(|upstream| upstream.stats()).collect();
+fn upstreams(out: &mut Exposition, stats: &[UpstreamStats]) {
     let mut up =
         out.gauge("tidegate_upstream_up", "1 while connections to an upstream can be made.");
-    for upstream in &stats {
+    for upstream in stats {
         up.with(&[("upstream", &upstream.name)], u8::from(upstream.up));
     }
     let mut in_flight = out.gauge("tidegate_upstream_in_flight", "Requests with an upstream now.");
-    for upstream in &stats {
+    for upstream in stats {
         in_flight.with(&[("upstream", &upstream.name)], upstream.in_flight);
     }
     let mut sent = out.counter("tidegate_upstream_requests_total", "Requests sent to an upstream.");
-    for upstream in &stats {
+    for upstream in stats {
         sent.with(&[("upstream", &upstream.name)], upstream.sent);
     }
     let mut failed =
         out.counter("tidegate_upstream_failures_total", "Requests to an upstream that failed.");
-    for upstream in &stats {
+    for upstream in stats {
         failed.with(&[("upstream", &upstream.name)], upstream.failed);
     }
 }

@@ -1,9 +1,12 @@
 use crate::gateway::{Phase, Shared};
+use crate::proxy::Rejection;
+use crate::telemetry::MetricsSnapshot;
 use crate::upstream::UpstreamStats;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use tidegate::admission::{Alert, Reason};
+use tidegate::routing::ModelStats;
 use tidegate::{LoadState, MessagePriority, PriorityLoadStats, Refusal};
 
 /// Everything that `GET /v1/stats` tells.
@@ -29,8 +32,45 @@ pub struct GatewayStats {
     pub connections_refused: u64,
     /// Whether the upstreams are the embedded demonstration.
     pub demo: bool,
-    /// Each upstream.
+    /// Whether limits only count what they would refuse.
+    pub dry_run: bool,
+    /// Requests that came to be proxied, and what became of them.
+    pub tasks: TaskStats,
+    /// Destinations in overflow or saturated.
+    pub slow_destinations: usize,
+    /// Each model: its thresholds, and how many of its workers are busy.
+    pub models: Vec<ModelStats>,
+    /// Each upstream: its outbox and its load.
     pub upstreams: Vec<UpstreamStats>,
+}
+
+/// Requests that came to be proxied.
+#[derive(Debug, Serialize)]
+pub struct TaskStats {
+    /// All of them.
+    pub issued: u64,
+    /// Refused, by reason.
+    pub rejected: BTreeMap<&'static str, u64>,
+    /// What would have been refused if it were not a dry run, by reason.
+    pub would_reject: BTreeMap<&'static str, u64>,
+    /// Admitted, and the answer has not begun.
+    pub queued: u64,
+}
+
+// === impl TaskStats ===
+
+impl TaskStats {
+    fn of(metrics: &MetricsSnapshot) -> Self {
+        let named = |counts: [u64; Rejection::ALL.len()]| {
+            Rejection::ALL.into_iter().map(Rejection::name).zip(counts).collect()
+        };
+        Self {
+            issued: metrics.issued,
+            rejected: named(metrics.rejected),
+            would_reject: named(metrics.would_reject),
+            queued: metrics.queued,
+        }
+    }
 }
 
 // === impl GatewayStats ===
@@ -54,7 +94,11 @@ impl GatewayStats {
             connections: shared.metrics().connections,
             connections_refused: shared.connections_refused.load(Ordering::Relaxed),
             demo: shared.demo,
-            upstreams: shared.fleet.all().iter().map(|upstream| upstream.stats()).collect(),
+            dry_run: shared.config.dry_run,
+            tasks: TaskStats::of(&shared.metrics()),
+            slow_destinations: shared.slow.holding(),
+            models: shared.fleet.monitor().models(),
+            upstreams: shared.fleet.stats(),
         }
     }
 }

@@ -1,8 +1,9 @@
 use super::Shared;
 use crate::admission::{Observer, observe_forever};
 use crate::control::{Handler, answer};
+use crate::load::{Scraper, watch_forever};
 use crate::rescue::{self, Asker, Unread};
-use crate::upstream::{Connector, probe_forever};
+use crate::upstream::{Connector, probe_forever, watch_destinations};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -35,6 +36,10 @@ pub async fn run(
         Arc::clone(&shared.board),
         Arc::clone(&shared.alerts),
     ));
+    let scraper = Scraper::new(&shared.fleet, connector.clone());
+    let routing = shared.config.routing.clone();
+    tokio::spawn(watch_forever(Arc::clone(&shared.fleet), scraper, routing));
+    tokio::spawn(watch_destinations(Arc::clone(&shared.fleet), Arc::clone(&shared.slow)));
     tokio::spawn(probe_forever(Arc::clone(&shared.fleet), connector, every));
     tokio::select! {
         () = serve_admin(listener, Arc::clone(&shared)) => {}
@@ -69,11 +74,13 @@ async fn serve_operator(tcp: TcpStream, shared: Arc<Shared>) {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(timeout);
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = match Handler::of(request.uri().path()) {
-            Some(handler) => answer(&shared, handler, &request, false),
-            None => Asker::of(&request).fit(rescue::not_found(), Unread::Some),
-        };
-        async move { Ok::<_, Infallible>(response) }
+        let shared = Arc::clone(&shared);
+        async move {
+            Ok::<_, Infallible>(match Handler::of(request.uri().path()) {
+                Some(handler) => answer(&shared, handler, request, false).await,
+                None => Asker::of(&request).fit(rescue::not_found(), Unread::Some),
+            })
+        }
     });
     if let Err(error) = builder.serve_connection(TokioIo::new(tcp), service).await {
         tracing::debug!(%error, "an operator's connection ended");

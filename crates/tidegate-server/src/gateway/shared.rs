@@ -3,12 +3,13 @@ use crate::chance::Chance;
 use crate::config::Config;
 use crate::proxy::Gatekeeper;
 use crate::telemetry::{MetricsSnapshot, ThreadMetrics};
-use crate::upstream::{Fleet, Pool};
+use crate::upstream::{Fleet, Pool, SlowDestinations};
 use http::HeaderValue;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use tidegate::InFlightTracker;
+use tidegate::retry::RetryBudget;
 use tokio::sync::watch;
 
 /// A thread that has not been seen for this long is stuck, and the process is not alive in any useful sense.
@@ -33,6 +34,8 @@ pub struct Shared {
     pub board: Arc<RetryBoard>,
     /// Which alerts hold.
     pub alerts: Arc<AlertBoard>,
+    /// Which destinations are slow.
+    pub slow: Arc<SlowDestinations>,
     /// Who asks for what priority.
     pub gatekeeper: Gatekeeper,
     /// The upstreams.
@@ -75,6 +78,18 @@ pub struct ThreadContext {
     pub metrics: Arc<ThreadMetrics>,
     /// Its own dice.
     pub chance: Chance,
+    /// How often its requests may be repeated.
+    pub retries: RetryBudget,
+}
+
+// === impl ThreadContext ===
+
+impl ThreadContext {
+    /// Whether something that failed may be sent again; counts as if it will be.
+    #[must_use]
+    pub fn may_retry(&self) -> bool {
+        self.retries.try_retry(self.shared.started.elapsed())
+    }
 }
 
 // === impl Shared ===

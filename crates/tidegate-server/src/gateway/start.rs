@@ -8,7 +8,7 @@ use crate::config::{Config, Scheme};
 use crate::mock::{Mock, MockConfig};
 use crate::proxy::Gatekeeper;
 use crate::tls::{TlsSetupError, server_acceptor};
-use crate::upstream::{Connector, Fleet, Pool};
+use crate::upstream::{Connector, Fleet, FleetError, Pool};
 use http::HeaderValue;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Instant, SystemTime};
 use tidegate::InFlightTracker;
+use tidegate::retry::{BudgetLimits, RetryBudget};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -63,9 +64,9 @@ pub enum GatewayError {
     /// TLS files are missing or wrong.
     #[error(transparent)]
     Tls(#[from] TlsSetupError),
-    /// An upstream's host can't stand in a URL.
-    #[error("an upstream's host is not valid: {0}")]
-    Upstream(#[from] http::uri::InvalidUri),
+    /// The upstreams can't be as configured.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
     /// The system gave no thread, no runtime or no socket.
     #[error("the system refused a thread or a socket: {0}")]
     System(#[from] io::Error),
@@ -173,12 +174,13 @@ fn shared_state(
     let tracker = Arc::new(InFlightTracker::new(admission.limits, admission.sharing));
     let board = Arc::new(RetryBoard::new(admission.retry));
     let gatekeeper = Gatekeeper::new(config.routes.clone(), config.claims.clone());
-    let fleet = Arc::new(Fleet::new(&config.upstreams)?);
+    let fleet = Arc::new(Fleet::new(&config)?);
     let mark = format!("1.1 tidegate-{:08x}", Chance::from_process().next() as u32);
     Ok(Shared {
         tracker,
         board,
         alerts: Arc::new(AlertBoard::default()),
+        slow: Arc::default(),
         gatekeeper,
         fleet,
         via: HeaderValue::from_str(&mark).unwrap_or(HeaderValue::from_static("1.1 tidegate")),
@@ -200,6 +202,7 @@ fn thread_context(shared: &Arc<Shared>, connector: Connector, index: usize) -> A
         pool: Arc::new(pool),
         metrics: Arc::clone(&shared.threads[index].metrics),
         chance: Chance::from_process(),
+        retries: RetryBudget::new(BudgetLimits::default()),
         shared: Arc::clone(shared),
     })
 }

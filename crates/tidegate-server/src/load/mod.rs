@@ -8,6 +8,7 @@ mod models;
 pub mod orca;
 mod prometheus;
 mod scraped;
+mod watch;
 
 pub use dialect::ServerKind;
 pub use fetch::{FetchError, Fetched, Scraper};
@@ -15,3 +16,4 @@ pub use kv::PER_MILLE;
 pub use models::{ModelsError, parse_models};
 pub use prometheus::{Sample, Samples};
 pub use scraped::Scraped;
+pub use watch::watch_forever;

@@ -83,6 +83,7 @@ impl Mock {
             scheme: Scheme::Http,
             host: self.address.ip().to_string(),
             port: self.address.port(),
+            models: None,
         }
     }
 }

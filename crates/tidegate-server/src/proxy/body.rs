@@ -22,6 +22,8 @@ pub struct ProxiedBody {
     held: Arc<Held>,
     /// Whether it can be taken away: only then must it be told that it is still wanted.
     watched: bool,
+    /// Whether the first piece was here.
+    begun: bool,
     idle: IdleWatch,
 }
 
@@ -105,7 +107,7 @@ impl ProxiedBody {
         idle_limit: Duration,
     ) -> Self {
         let idle = IdleWatch { limit: idle_limit, timer: None, progressed: false };
-        let body = Self { inner, held, watched, idle };
+        let body = Self { inner, held, watched, begun: false, idle };
         body.complete_if_ended();
         body
     }
@@ -125,6 +127,10 @@ impl ProxiedBody {
                     self.complete();
                 }
                 self.complete_if_ended();
+                // An answer that is over is no longer held, and needs no word of its beginning.
+                if !std::mem::replace(&mut self.begun, true) && !self.inner.is_end_stream() {
+                    self.held.prefilled();
+                }
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {

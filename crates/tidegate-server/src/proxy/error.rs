@@ -1,5 +1,6 @@
-use crate::upstream::ConnectError;
+use crate::upstream::{ConnectError, LineRefusal};
 use std::time::Duration;
+use tidegate::routing::{Overload, RouteError};
 
 /// Why a request got no answer from an upstream.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +19,28 @@ pub enum ProxyError {
     /// The target makes no URI for the upstream.
     #[error("the request's target can't be passed on")]
     BadTarget,
+    /// All workers are busy. Nothing was sent.
+    #[error("{0}")]
+    Overloaded(Overload),
+    /// No worker is there that could take it. Nothing was sent.
+    #[error("{0}")]
+    NoWorkers(RouteError),
+    /// The worker that the request names is not one that it could go to.
+    #[error("there is no worker {name} for this request")]
+    UnknownWorker {
+        /// Its name.
+        name: String,
+    },
+    /// It may not wait for its upstream, or has waited for too long. Nothing was sent.
+    #[error("upstream {upstream} can't take the request now: {why}")]
+    Outbox {
+        /// The upstream's name.
+        upstream: String,
+        /// Which bound it met.
+        why: LineRefusal,
+        /// When to come back.
+        retry_after: Duration,
+    },
     /// There is nobody left to try.
     #[error("no upstream is configured")]
     NoUpstream,
@@ -76,6 +99,8 @@ impl ProxyError {
         match self {
             Self::Loop | Self::ConnectMethod | Self::BadHost | Self::BadTarget => true,
             Self::UploadStalled { .. } | Self::UploadBroken | Self::TransferCoding => true,
+            Self::UnknownWorker { .. } => true,
+            Self::Overloaded(_) | Self::NoWorkers(_) | Self::Outbox { .. } => false,
             Self::NoUpstream | Self::Connect { .. } | Self::Reset { .. } => false,
             Self::ResponseTimeout { .. } | Self::BadAnswer { .. } => false,
         }

@@ -1,8 +1,8 @@
 use super::ProxyError;
 use super::upload::UploadWatch;
 use crate::gateway::{Busy, ThreadContext};
-use crate::telemetry::ThreadMetrics;
-use crate::upstream::{Connection, InFlight, Pool};
+use crate::telemetry::{Queued, ThreadMetrics};
+use crate::upstream::{Connection, Placed, Pool};
 use http::StatusCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use tidegate::{Outcome, OwnedPermit};
 /// client leaves or the task ends, it releases all of it, and the upstream's connection is closed.
 pub struct Exchange {
     permit: OwnedPermit,
-    in_flight: InFlight,
+    placed: Placed,
     connection: Connection,
     pool: Arc<Pool>,
     upload: Option<Arc<UploadWatch>>,
@@ -29,6 +29,8 @@ pub struct Admitted {
     pub permit: OwnedPermit,
     pub started: Instant,
     pub busy: Busy,
+    /// Ends when the answer begins.
+    pub queued: Queued,
 }
 
 // === impl Exchange ===
@@ -37,17 +39,18 @@ impl Exchange {
     pub fn new(
         thread: &ThreadContext,
         admitted: Admitted,
-        (in_flight, connection): (InFlight, Connection),
+        (placed, connection): (Placed, Connection),
         upload: Option<Arc<UploadWatch>>,
         status: StatusCode,
     ) -> Self {
         let (pool, metrics) = (Arc::clone(&thread.pool), Arc::clone(&thread.metrics));
-        let Admitted { permit, started, busy } = admitted;
+        let Admitted { permit, started, busy, queued } = admitted;
+        drop(queued);
         let reusable = upload.as_ref().is_none_or(|upload| upload.has_ended());
         Self {
             reusable,
             permit,
-            in_flight,
+            placed,
             connection,
             pool,
             upload,
@@ -67,7 +70,7 @@ impl Exchange {
     pub fn complete(self) {
         self.metrics.answered(self.permit.priority(), self.status, self.started.elapsed());
         if self.reusable {
-            self.pool.put_back(self.in_flight.upstream(), self.connection);
+            self.pool.put_back(self.placed.upstream(), self.connection);
         }
         self.permit.finish(Outcome::Success);
     }
@@ -80,9 +83,14 @@ impl Exchange {
 
     /// The answer broke off on the upstream's side.
     pub fn fail(self) {
-        self.in_flight.upstream().count_failure();
+        self.placed.failed();
         self.metrics.answered(self.permit.priority(), self.status, self.started.elapsed());
         self.permit.finish(Outcome::Dropped);
+    }
+
+    /// The first piece of the answer is here.
+    pub fn prefilled(&mut self) {
+        self.placed.prefilled();
     }
 
     /// When the request last moved, while it is still being sent.
@@ -93,9 +101,9 @@ impl Exchange {
 
     /// The answer is one that can't be passed on.
     pub fn bad_answer(self, why: &'static str) -> ProxyError {
-        let upstream = self.in_flight.upstream();
-        upstream.count_failure();
-        let error = ProxyError::BadAnswer { upstream: upstream.name.clone(), why };
+        self.placed.failed();
+        let upstream = self.placed.upstream().name.clone();
+        let error = ProxyError::BadAnswer { upstream, why };
         self.permit.finish(Outcome::Dropped);
         error
     }

@@ -1,6 +1,7 @@
 use super::hop_by_hop::{self, Coding};
 use super::{ClientContext, ProxyError};
-use crate::config::{HostPolicy, ProxyConfig, Scheme};
+use crate::config::{Config, HostPolicy, Orca, Scheme};
+use crate::load::orca;
 use crate::upstream::Upstream;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -31,7 +32,7 @@ impl OutgoingHead {
     pub fn prepare(
         parts: &mut Parts,
         client: &ClientContext,
-        config: &ProxyConfig,
+        config: &Config,
         via: &HeaderValue,
         chunked: bool,
     ) -> Result<Self, ProxyError> {
@@ -47,7 +48,11 @@ impl OutgoingHead {
             return Err(ProxyError::TransferCoding);
         }
         join_cookies(&mut parts.headers);
-        client.forwarded.apply(&mut parts.headers, &host, config.forwarded);
+        client.forwarded.apply(&mut parts.headers, &host, config.proxy.forwarded);
+        if config.routing.orca == Orca::Ask {
+            let (name, value) = orca::REQUEST_FORMAT;
+            parts.headers.insert(name, value);
+        }
         parts.headers.append(header::VIA, via.clone());
         let upgrade = stripped.upgrade.filter(|_| parts.version == Version::HTTP_11);
         Ok(Self { path, host, upgrade, trailers: stripped.trailers, chunked })

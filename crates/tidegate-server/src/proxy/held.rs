@@ -32,6 +32,13 @@ impl Held {
         self.lock().is_some()
     }
 
+    /// The first piece of the answer is here.
+    pub fn prefilled(&self) {
+        if let Some(exchange) = &mut *self.lock() {
+            exchange.prefilled();
+        }
+    }
+
     /// Takes what is held, for its one end.
     pub fn take(&self) -> Option<Exchange> {
         self.lock().take()

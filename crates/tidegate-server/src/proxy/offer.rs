@@ -1,8 +1,12 @@
 use super::head::OutgoingHead;
+use super::placing::Placing;
 use super::upload::UploadWatch;
 use super::{ProxyError, UploadBody};
+use crate::config::Orca;
 use crate::gateway::ThreadContext;
-use crate::upstream::{Connection, InFlight, Speaks, Tried, Upstream};
+use crate::load::orca;
+use crate::upstream::{Connection, LineRefusal, Placed, Speaks, Tried, Upstream};
+use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, Uri};
 use hyper::body::Incoming;
 use std::pin::{Pin, pin};
@@ -10,17 +14,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
+/// How often a connection may turn out to be closed by the upstream just when it is used again, before the upstream
+/// itself is taken for broken.
+const STALE_MAX: u32 = 1;
+
 /// What a request needs to be sent a second time: only made when repeating it is safe.
 struct Spare {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
+    body: UploadBody,
 }
 
 /// A request that got no answer.
 enum Unanswered {
-    /// It was not sent, or may safely be sent again.
-    Again(Box<Request<UploadBody>>),
+    /// It was not sent.
+    Unsent(Box<Request<UploadBody>>),
+    /// It may have begun, and may be sent again all the same.
+    Again(Box<Request<UploadBody>>, ProxyError),
     Failed(ProxyError),
 }
 
@@ -28,8 +39,11 @@ enum Unanswered {
 pub struct Offer<'a> {
     pub thread: &'a ThreadContext,
     pub head: &'a OutgoingHead,
+    pub placing: &'a Placing,
     pub upload: Option<Arc<UploadWatch>>,
     pub grpc: bool,
+    /// The whole body, if the request may be repeated: its method is idempotent, or the client says so.
+    pub replay: Option<Vec<Bytes>>,
 }
 
 // === impl Offer ===
@@ -37,9 +51,8 @@ pub struct Offer<'a> {
 impl Offer<'_> {
     /// Sends the request to an upstream and waits for the head of its answer.
     ///
-    /// What certainly was not sent goes to another upstream when one fails; what may have begun is not
-    /// repeated, unless it is idempotent, has no body, and failed on a connection that was used before and may
-    /// just have been closed; and that once.
+    /// What certainly was not sent goes to another upstream when one fails. What may have begun is repeated only
+    /// if that is safe, and within the gateway's budget of retries.
     ///
     /// # Errors
     ///
@@ -47,61 +60,107 @@ impl Offer<'_> {
     pub async fn send(
         &self,
         mut request: Request<UploadBody>,
-    ) -> Result<(Response<Incoming>, InFlight, Connection), ProxyError> {
+        first: Placed,
+    ) -> Result<(Response<Incoming>, Placed, Connection), ProxyError> {
+        let mut next = Some(first);
         let mut tried = Tried::default();
         let mut last = ProxyError::NoUpstream;
-        let mut may_repeat = self.upload.is_none() && request.method().is_idempotent();
+        let mut stale = 0;
         while !tried.is_full() {
-            let chance = self.thread.chance.next();
-            let Some(upstream) = self.thread.shared.fleet.pick(chance, &tried) else { break };
-            let in_flight = upstream.enter();
-            let connection = match self.thread.pool.checkout(upstream, self.speaks()).await {
-                Ok(connection) => connection,
-                Err(source) => {
-                    upstream.count_failure();
-                    upstream.note(Some(&source));
-                    tried.insert(upstream.index);
-                    last = ProxyError::Connect { upstream: upstream.name.clone(), source };
+            let placed =
+                match next.take().map_or_else(|| self.placing.place(self.thread, &tried), Ok) {
+                    Ok(placed) => placed,
+                    Err(ProxyError::NoUpstream) => break,
+                    Err(refused) => return Err(refused),
+                };
+            let (placed, connection) = match self.reach(placed, &mut tried).await {
+                Ok(reached) => reached,
+                Err((error, true)) => {
+                    last = error;
                     continue;
                 }
+                Err((error, false)) => return Err(error),
             };
             // A connection that was used before may just have been closed, which says nothing about its
-            // upstream; but once only, or a peer that takes and drops would be asked for ever.
-            let (reused, repeatable) = (connection.was_reused(), may_repeat);
-            if !(reused && repeatable) {
-                tried.insert(upstream.index);
+            // upstream; but not for ever, or a peer that takes and drops would be asked so.
+            let forgiven = connection.was_reused() && stale < STALE_MAX;
+            if forgiven {
+                stale += 1;
+            } else {
+                tried.insert(placed.upstream().worker);
             }
-            match self.attempt(request, upstream, connection, reused && repeatable).await {
-                Ok((response, connection)) => return Ok((response, in_flight, connection)),
-                Err(Unanswered::Again(again)) => request = *again,
+            match self.attempt(request, &placed, connection).await {
+                Ok((response, connection)) => return Ok((response, placed, connection)),
+                Err(Unanswered::Unsent(unsent)) => request = *unsent,
+                Err(Unanswered::Again(again, error)) => {
+                    if !forgiven {
+                        placed.failed();
+                        if !self.thread.may_retry() {
+                            return Err(error);
+                        }
+                    }
+                    last = error;
+                    request = *again;
+                }
                 Err(Unanswered::Failed(error)) => {
                     if !error.is_clients() {
-                        upstream.count_failure();
+                        placed.failed();
                     }
                     return Err(error);
                 }
             }
-            may_repeat = false;
         }
         Err(last)
+    }
+
+    /// Waits for the request's turn, and gets a connection. With the error: whether another may be tried.
+    async fn reach(
+        &self,
+        placed: Placed,
+        tried: &mut Tried,
+    ) -> Result<(Placed, Connection), (ProxyError, bool)> {
+        let placed = match self.placing.line_up(self.thread, placed).await {
+            Ok(placed) => placed,
+            Err((placed, why)) => {
+                tried.insert(placed.upstream().worker);
+                let another = matches!(why, LineRefusal::Full { .. } | LineRefusal::Share);
+                return Err((self.placing.not_in_line(self.thread, &placed, why), another));
+            }
+        };
+        let upstream = placed.upstream();
+        upstream.count_sent();
+        match self.thread.pool.checkout(upstream, self.speaks()).await {
+            Ok(connection) => Ok((placed, connection)),
+            Err(source) => {
+                placed.failed();
+                upstream.note(Some(&source));
+                tried.insert(upstream.worker);
+                Err((ProxyError::Connect { upstream: upstream.name.clone(), source }, true))
+            }
+        }
     }
 
     async fn attempt(
         &self,
         mut request: Request<UploadBody>,
-        upstream: &Upstream,
+        placed: &Placed,
         mut connection: Connection,
-        repeatable: bool,
     ) -> Result<(Response<Incoming>, Connection), Unanswered> {
+        let upstream = placed.upstream();
         self.address(&mut request, upstream, connection.is_h2()).map_err(Unanswered::Failed)?;
-        let spare = repeatable.then(|| Spare::of(&request));
+        let spare =
+            self.replay.as_ref().map(|body| Spare::of(&request, body, self.upload.as_ref()));
         let limit = self.thread.shared.config.proxy.response_timeout;
+        let sent_at = Instant::now();
         let answer = {
             let sent = pin!(connection.send(request));
             head_within(limit, sent, self.upload.as_deref()).await
         };
         let mut failure = match answer {
-            Ok(Ok(response)) => return Ok((response, connection)),
+            Ok(Ok(mut response)) => {
+                self.note_answer(placed, &mut response, sent_at);
+                return Ok((response, connection));
+            }
             Ok(Err(failure)) => failure,
             Err(Late::Upstream) => {
                 let upstream = upstream.name.clone();
@@ -112,17 +171,28 @@ impl Offer<'_> {
                 return Err(Unanswered::Failed(ProxyError::UploadStalled { after: limit }));
             }
         };
-        Err(match (failure.take_message(), spare) {
-            (Some(unsent), _) => Unanswered::Again(Box::new(unsent)),
-            (None, Some(spare)) => Unanswered::Again(Box::new(spare.into_request())),
-            (None, None) if self.upload.as_ref().is_some_and(|upload| upload.is_broken()) => {
-                Unanswered::Failed(ProxyError::UploadBroken)
-            }
-            (None, None) => {
-                let (upstream, source) = (upstream.name.clone(), failure.into_error());
-                Unanswered::Failed(ProxyError::Reset { upstream, source })
-            }
+        if let Some(unsent) = failure.take_message() {
+            return Err(Unanswered::Unsent(Box::new(unsent)));
+        }
+        if self.upload.as_ref().is_some_and(|upload| upload.is_broken()) {
+            return Err(Unanswered::Failed(ProxyError::UploadBroken));
+        }
+        let (upstream, source) = (upstream.name.clone(), failure.into_error());
+        let error = ProxyError::Reset { upstream, source };
+        Err(match spare {
+            Some(spare) => Unanswered::Again(Box::new(spare.into_request()), error),
+            None => Unanswered::Failed(error),
         })
+    }
+
+    /// Learns from the head of an answer. What it says of the load is for this gateway, not for the client.
+    fn note_answer(&self, placed: &Placed, response: &mut Response<Incoming>, sent_at: Instant) {
+        let policy = self.thread.shared.config.routing.orca;
+        let read = policy != Orca::Off;
+        placed.answered(response.status(), response.headers(), sent_at.elapsed(), read);
+        if policy == Orca::Ask {
+            response.headers_mut().remove(&orca::RESPONSE_HEADER);
+        }
     }
 
     /// What the request needs spoken. gRPC exists over HTTP/2 alone, switching over HTTP/1.1 alone.
@@ -187,16 +257,17 @@ async fn head_within<T>(
 
 impl Spare {
     /// Cloning a head costs little beside sending it, and only what may be repeated is cloned.
-    fn of(request: &Request<UploadBody>) -> Self {
+    fn of(request: &Request<UploadBody>, body: &[Bytes], watch: Option<&Arc<UploadWatch>>) -> Self {
         Self {
             method: request.method().clone(),
             uri: request.uri().clone(),
             headers: request.headers().clone(),
+            body: UploadBody::of_pieces(body.to_vec(), watch.cloned()),
         }
     }
 
     fn into_request(self) -> Request<UploadBody> {
-        let mut request = Request::new(UploadBody::empty());
+        let mut request = Request::new(self.body);
         *request.method_mut() = self.method;
         *request.uri_mut() = self.uri;
         *request.headers_mut() = self.headers;

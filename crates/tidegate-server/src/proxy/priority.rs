@@ -44,15 +44,20 @@ impl Gatekeeper {
         let (method, path) = (request.method(), request.uri().path());
         let headers = request.headers();
         let most = self.most_urgent(headers)?;
-        let by_route = self
-            .routes
-            .iter()
-            .find(|rule| rule.matches(method, path, headers))
-            .map(|rule| rule.priority);
+        let matching = self.routes.iter().filter(|rule| rule.matches(method, path, headers));
+        let by_route = matching.filter_map(|rule| rule.priority).next();
         let asked = by_route
             .or_else(|| claimed(headers))
             .unwrap_or(MessageKind::ProxiedRequest.class().priority());
         Ok(asked.capped_at(most))
+    }
+
+    /// The model that the routes give this request.
+    pub fn model<B>(&self, request: &Request<B>) -> Option<&str> {
+        let (method, path) = (request.method(), request.uri().path());
+        let mut naming = self.routes.iter().filter_map(|rule| Some((rule, rule.model.as_deref()?)));
+        let matches = |rule: &RouteRule| rule.matches(method, path, request.headers());
+        naming.find(|(rule, _)| matches(rule)).map(|(_, model)| model)
     }
 
     /// Lets pass who shows a token that is known, and everyone where no tokens were given out.
@@ -134,6 +139,17 @@ mod tests {
         assert_eq!(of("/", &[("priority", "u=0, i")]), High);
         assert_eq!(of("/", &[("tidegate-priority", "??"), ("priority", "u=6")]), Low);
         assert_eq!(of("/", &[]), Normal);
+    }
+
+    #[test]
+    fn a_route_can_name_a_model_and_leave_the_priority_to_others() {
+        let keeper = gatekeeper(
+            "[[route]]\npath_prefix = \"/small\"\nmodel = \"s\"\n\
+             [[route]]\npath_prefix = \"/\"\npriority = \"low\"\n",
+        );
+        let request = head("/small/v1", &[]);
+        assert_eq!((keeper.model(&request), keeper.priority(&request)), (Some("s"), Ok(Low)));
+        assert_eq!(keeper.model(&head("/other", &[])), None);
     }
 
     #[test]

@@ -3,12 +3,17 @@ use super::exchange::{Admitted, Exchange};
 use super::head::OutgoingHead;
 use super::held::Held;
 use super::hop_by_hop::Coding;
+use super::intake::Intake;
 use super::offer::Offer;
+use super::placing::Placing;
 use super::upload::UploadWatch;
-use super::{ClientContext, GatewayBody, ProxyError, UploadBody, hop_by_hop, tunnel};
+use super::{ClientContext, GatewayBody, ProxyError, Rejection, hop_by_hop, tunnel};
 use crate::control::{Handler, answer};
+use crate::gateway::ThreadContext;
 use crate::rescue::{self, Asker, Unread};
-use http::header::{self, HeaderMap, HeaderValue};
+use crate::upstream::Tried;
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -18,13 +23,16 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tidegate::Outcome;
+use tidegate::{MessagePriority, Outcome, OwnedPermit, Refusal};
 use tokio::time::timeout;
+
+/// Says that a request can be sent twice: whoever gets it knows it by this key.
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Answers one request on the data port: by the control plane, by a refusal, or by an upstream.
 ///
-/// Everything up to the admission looks at the head alone: a refusal costs the same whatever the size of the
-/// body, which is not read.
+/// Everything up to the admission, and to the choice of a worker where one model is served, looks at the head
+/// alone: a refusal costs the same whatever the size of the body, which is not read.
 ///
 /// # Cancel safety
 ///
@@ -38,7 +46,7 @@ pub async fn serve(
     let busy = client.activity.enter();
     let started = Instant::now();
     if let Some(handler) = Handler::of(request.uri().path()) {
-        return Ok(answer(shared, handler, &request, shared.exposed));
+        return Ok(answer(shared, handler, request, shared.exposed).await);
     }
     let asker = Asker::of(&request);
     let priority = match shared.gatekeeper.priority(&request) {
@@ -48,36 +56,58 @@ pub async fn serve(
             return Ok(asker.fit(rescue::unauthorized(unauthorized, asker), unread));
         }
     };
-    let permit = match shared.tracker.try_admit_owned(priority) {
+    thread.metrics.issued();
+    thread.retries.record_request(shared.started.elapsed());
+    let permit = match admit(thread, priority) {
         Ok(permit) => permit,
         Err(refusal) => {
+            thread.metrics.rejected(Rejection::of_admission(refusal));
             let unread = read_away(request).await;
             return Ok(asker.fit(rescue::refused(shared, refusal, asker), unread));
         }
     };
-    let admitted = Admitted { permit, started, busy };
+    let admitted = Admitted { permit, started, busy, queued: thread.metrics.queue() };
     match forward(client, request, asker.grpc, admitted).await {
         Ok(response) => Ok(response),
         Err((error, unread)) => {
-            thread.metrics.failed(&error, priority, started.elapsed());
-            Ok(asker.fit(rescue::failed(&error, asker, shared.exposed), unread))
+            match Rejection::of_error(&error) {
+                Some(rejection) => thread.metrics.rejected(rejection),
+                None => thread.metrics.failed(&error, priority, started.elapsed()),
+            }
+            Ok(asker.fit(rescue::failed(shared, &error, asker), unread))
         }
+    }
+}
+
+/// In a dry run a refusal is counted, and the request gets a place beyond the limit.
+fn admit(thread: &ThreadContext, priority: MessagePriority) -> Result<OwnedPermit, Refusal> {
+    let tracker = &thread.shared.tracker;
+    match tracker.try_admit_owned(priority) {
+        Err(refusal) if thread.shared.config.dry_run => {
+            thread.metrics.would_reject(Rejection::of_admission(refusal));
+            tracker.admit_beyond_limits(priority).ok_or(refusal)
+        }
+        decided => decided,
     }
 }
 
 /// Reads a short body away, so that a refusal does not cost the connection. A long one is left, and so is one that
 /// the client waits to be asked for; what is short enough to read costs about what it costs to have none.
 async fn read_away(request: Request<Incoming>) -> Unread {
+    let expects = request.headers().contains_key(header::EXPECT);
+    read_rest(request.into_body(), expects).await
+}
+
+async fn read_rest(mut body: Incoming, expects: bool) -> Unread {
     const SHORT: u64 = 8 * 1024;
     const SOON: Duration = Duration::from_millis(50);
-    if request.body().is_end_stream() {
+    if body.is_end_stream() {
         return Unread::None;
     }
-    let short = request.body().size_hint().exact().is_some_and(|length| length <= SHORT);
-    if !short || request.headers().contains_key(header::EXPECT) {
+    let short = body.size_hint().exact().is_some_and(|length| length <= SHORT);
+    if !short || expects {
         return Unread::Some;
     }
-    let mut body = request.into_body();
     let to_the_end = async {
         while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
             if frame.is_err() {
@@ -99,20 +129,36 @@ async fn forward(
     let shared = &*thread.shared;
     let client_upgrade =
         request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
-    let (mut parts, body) = request.into_parts();
-    let chunked = !body.is_end_stream() && body.size_hint().exact().is_none();
-    let config = &shared.config.proxy;
-    let unread = if body.is_end_stream() { Unread::None } else { Unread::Some };
-    let head = OutgoingHead::prepare(&mut parts, client, config, &shared.via, chunked)
+    let route_model = shared.gatekeeper.model(&request).map(str::to_owned);
+    let mut intake = Intake::new(request);
+    let chunked = !intake.is_read() && intake.length().is_none();
+    let placing =
+        match Placing::of(thread, &mut intake, route_model, admitted.permit.priority()).await {
+            Ok(placing) => placing,
+            Err(error) => return Err((error, Unread::Some)),
+        };
+    let first = match placing.place(thread, &Tried::default()) {
+        Ok(placed) => placed,
+        Err(error) => {
+            let expects = intake.parts.headers.contains_key(header::EXPECT);
+            return Err((error, read_rest(intake.into_unread(), expects).await));
+        }
+    };
+    let unread = if intake.is_read() { Unread::None } else { Unread::Some };
+    let replay = replayable(&mut intake, shared.config.listen.header_timeout).await;
+    let replay = replay.map_err(|error| (error, Unread::Some))?;
+    let config = &shared.config;
+    let head = OutgoingHead::prepare(&mut intake.parts, client, config, &shared.via, chunked)
         .map_err(|error| (error, unread))?;
-    let streams = parts.version == Version::HTTP_2;
-    let (body, upload) = UploadBody::new(body);
-    let offer = Offer { thread, head: &head, upload: upload.clone(), grpc };
-    match offer.send(Request::from_parts(parts, body)).await {
-        Ok((response, in_flight, connection)) => {
-            let held = (in_flight, connection);
-            let unread = still_unread(upload.as_deref());
-            let exchange = Exchange::new(thread, admitted, held, upload, response.status());
+    let streams = intake.parts.version == Version::HTTP_2;
+    let (parts, body, upload) = intake.into_upload();
+    let upload_seen = upload.clone();
+    let offer = Offer { thread, head: &head, placing: &placing, upload, grpc, replay };
+    match offer.send(Request::from_parts(parts, body), first).await {
+        Ok((response, placed, connection)) => {
+            let held = (placed, connection);
+            let unread = still_unread(upload_seen.as_deref());
+            let exchange = Exchange::new(thread, admitted, held, upload_seen, response.status());
             let upgrade = client_upgrade.filter(|_| head.wants_upgrade());
             respond(response, exchange, upgrade, client, streams).map_err(|error| (error, unread))
         }
@@ -120,9 +166,25 @@ async fn forward(
             // What the client did says nothing about the load; what an upstream did may.
             let outcome = if error.is_clients() { Outcome::Ignored } else { Outcome::Dropped };
             admitted.permit.finish(outcome);
-            Err((error, still_unread(upload.as_deref())))
+            Err((error, still_unread(upload_seen.as_deref())))
         }
     }
+}
+
+/// The whole body of a request that may be sent again: its method is idempotent, or the client says by a key that
+/// whoever gets it twice will know. `None` for all others, and for what is too long to be kept.
+async fn replayable(
+    intake: &mut Intake,
+    stall: Duration,
+) -> Result<Option<Vec<Bytes>>, ProxyError> {
+    let says_so = || intake.parts.headers.contains_key(&IDEMPOTENCY_KEY);
+    if !(intake.parts.method.is_idempotent() || says_so()) {
+        return Ok(None);
+    }
+    if intake.is_empty() || intake.keep_if_short(stall).await? {
+        return Ok(intake.copy());
+    }
+    Ok(None)
 }
 
 fn still_unread(upload: Option<&UploadWatch>) -> Unread {

@@ -1,6 +1,8 @@
+use super::intake::plus;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// A client's request body on its way to an upstream, frame by frame and never held whole.
 pub struct UploadBody {
+    /// What was read ahead, and goes first.
+    ahead: VecDeque<Frame<Bytes>>,
     inner: Option<Incoming>,
     watch: Option<Arc<UploadWatch>>,
 }
@@ -27,19 +31,26 @@ pub struct UploadWatch {
 // === impl UploadBody ===
 
 impl UploadBody {
-    /// Wraps a body; there is nothing to watch in an empty one.
-    pub fn new(inner: Incoming) -> (Self, Option<Arc<UploadWatch>>) {
-        if inner.is_end_stream() {
+    /// A body of which this was read; there is nothing to watch in an empty one.
+    pub fn new(ahead: VecDeque<Frame<Bytes>>, inner: Incoming) -> (Self, Option<Arc<UploadWatch>>) {
+        if inner.is_end_stream() && ahead.is_empty() {
             return (Self::empty(), None);
         }
         let watch = Arc::new(UploadWatch::new());
-        (Self { inner: Some(inner), watch: Some(Arc::clone(&watch)) }, Some(watch))
+        (Self { ahead, inner: Some(inner), watch: Some(Arc::clone(&watch)) }, Some(watch))
+    }
+
+    /// A body that is here already.
+    #[must_use]
+    pub fn of_pieces(pieces: Vec<Bytes>, watch: Option<Arc<UploadWatch>>) -> Self {
+        let ahead = pieces.into_iter().map(Frame::data).collect();
+        Self { ahead, inner: None, watch }
     }
 
     /// A body without content.
     #[must_use]
     pub fn empty() -> Self {
-        Self { inner: None, watch: None }
+        Self { ahead: VecDeque::new(), inner: None, watch: None }
     }
 }
 
@@ -51,6 +62,13 @@ impl Body for UploadBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        if let Some(frame) = self.ahead.pop_front() {
+            let polled = Poll::Ready(Some(Ok(frame)));
+            if let Some(watch) = &self.watch {
+                watch.note(&polled, self.is_end_stream());
+            }
+            return polled;
+        }
         let Some(inner) = &mut self.inner else { return Poll::Ready(None) };
         let polled = Pin::new(&mut *inner).poll_frame(cx);
         let at_end = inner.is_end_stream();
@@ -61,11 +79,13 @@ impl Body for UploadBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.as_ref().is_none_or(Body::is_end_stream)
+        self.ahead.is_empty() && self.inner.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint)
+        let left = self.inner.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint);
+        let ahead = self.ahead.iter().filter_map(Frame::data_ref).map(|data| data.len() as u64);
+        plus(left, ahead.sum())
     }
 }
 

@@ -4,4 +4,4 @@ mod histogram;
 mod thread_metrics;
 
 pub use histogram::{BOUNDS_S, Histogram, HistogramSnapshot};
-pub use thread_metrics::{MetricsSnapshot, STATUS_CLASSES, ThreadMetrics};
+pub use thread_metrics::{MetricsSnapshot, Queued, STATUS_CLASSES, ThreadMetrics};

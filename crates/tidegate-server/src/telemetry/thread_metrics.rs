@@ -1,7 +1,8 @@
 use super::{Histogram, HistogramSnapshot};
-use crate::proxy::ProxyError;
+use crate::proxy::{ProxyError, Rejection};
 use crate::rescue::{FAILURE_REASONS, reason_of};
 use http::StatusCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate::MessagePriority;
@@ -16,9 +17,19 @@ pub const STATUS_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 pub struct ThreadMetrics {
     answers: [AtomicU64; 5],
     failures: [AtomicU64; FAILURE_REASONS.len()],
+    issued: AtomicU64,
+    rejected: [AtomicU64; Rejection::ALL.len()],
+    would_reject: [AtomicU64; Rejection::ALL.len()],
+    queued: AtomicU64,
     durations: [Histogram; 4],
     connections: AtomicU64,
     connections_total: AtomicU64,
+}
+
+/// An admitted request whose answer has not begun.
+#[derive(Debug)]
+pub struct Queued {
+    metrics: Arc<ThreadMetrics>,
 }
 
 /// The sum over all threads.
@@ -28,6 +39,14 @@ pub struct MetricsSnapshot {
     pub answers: [u64; 5],
     /// Requests that got no answer from an upstream, by reason.
     pub failures: [u64; FAILURE_REASONS.len()],
+    /// Requests that came to be proxied.
+    pub issued: u64,
+    /// Of these, how many were refused, by reason.
+    pub rejected: [u64; Rejection::ALL.len()],
+    /// How many would have been, if it were not a dry run, by reason.
+    pub would_reject: [u64; Rejection::ALL.len()],
+    /// Admitted requests whose answer has not begun.
+    pub queued: u64,
     /// From head to the end of the answer, by priority.
     pub durations: [HistogramSnapshot; 4],
     /// Open client connections.
@@ -55,6 +74,27 @@ impl ThreadMetrics {
         self.durations[priority.index()].record(duration);
     }
 
+    /// Counts a request that came to be proxied.
+    pub fn issued(&self) {
+        self.issued.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a refusal.
+    pub fn rejected(&self, rejection: Rejection) {
+        self.rejected[rejection.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts what would have been a refusal.
+    pub fn would_reject(&self, rejection: Rejection) {
+        self.would_reject[rejection.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request whose answer has not begun, until it is dropped.
+    pub fn queue(self: &Arc<Self>) -> Queued {
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        Queued { metrics: Arc::clone(self) }
+    }
+
     /// Counts a connection that opens.
     pub fn connected(&self) {
         self.connections.fetch_add(1, Ordering::Relaxed);
@@ -79,8 +119,20 @@ impl ThreadMetrics {
         for (total, histogram) in snapshot.durations.iter_mut().zip(&self.durations) {
             histogram.add_to(total);
         }
+        snapshot.issued += self.issued.load(Ordering::Relaxed);
+        add(&mut snapshot.rejected, &self.rejected);
+        add(&mut snapshot.would_reject, &self.would_reject);
+        snapshot.queued += self.queued.load(Ordering::Relaxed);
         snapshot.connections += self.connections();
         snapshot.connections_total += self.connections_total.load(Ordering::Relaxed);
+    }
+}
+
+// === impl Queued ===
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.metrics.queued.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

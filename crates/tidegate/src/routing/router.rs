@@ -190,7 +190,7 @@ impl PushRouter {
                 busy: 1,
                 total: 1,
                 threshold: threshold_of(pool.board.standing(place)),
-                retry_after: self.retry_after(&pool.board.model),
+                retry_after: self.spread(&pool.board.model),
             })
         })
     }
@@ -231,12 +231,18 @@ impl PushRouter {
             return RouteError::NoWorkers { total, starting };
         }
         let threshold = Threshold::ALL.into_iter().max_by_key(by).filter(|most| by(most) > 0);
-        let retry_after = self.retry_after(&board.model);
+        let retry_after = self.spread(&board.model);
         RouteError::Overloaded(Overload { busy: busy.max(1), total, threshold, retry_after })
     }
 
-    /// The model's advice, spread so that those who are refused together do not return together.
-    fn retry_after(&self, model: &Model) -> Duration {
+    /// When to come back for a request of this model: from how fast requests end, spread so that those who are
+    /// refused together do not return together.
+    #[must_use]
+    pub fn retry_after(&self, model: Option<&str>) -> Duration {
+        self.spread(&self.monitor.table().pool(model).board.model)
+    }
+
+    fn spread(&self, model: &Model) -> Duration {
         let turn = self.spread.fetch_add(GOLDEN_STEP, Ordering::Relaxed);
         self.monitor.retry().spread(model.advice(), turn as f64 / u64::MAX as f64)
     }

@@ -1,0 +1,119 @@
+use super::make::{text, unset, word_unset};
+use crate::config::field::{Fallback, Field, Kind, List};
+use crate::config::{clients, models, routes};
+use tidegate::routing::BusyPreset;
+
+/// Every list.
+pub const LISTS: &[List] = &[
+    List {
+        key: "upstream",
+        doc: "What requests are passed on to.",
+        max: 65_536,
+        short: Some("url"),
+        example: &[("url", "http://127.0.0.1:9001")],
+        fields: &[
+            unset(
+                "url",
+                Kind::Url,
+                "http (HTTP/1.1, gRPC by h2c), h2c (HTTP/2 without TLS) or https; host and port.",
+            ),
+            unset(
+                "models",
+                Kind::Names { shape: models::NAMES_SHAPE, check: models::is_name },
+                "The models it serves; without it, what its /v1/models says, or any.",
+            ),
+        ],
+    },
+    List {
+        key: "model",
+        doc: "When the workers of a model count as busy, instead of the thresholds of [routing].",
+        max: 1024,
+        short: None,
+        example: &[
+            ("name", "Qwen/Qwen3-0.6B"),
+            ("active_decode_blocks_threshold", "0.85"),
+            ("active_prefill_tokens_threshold", "10000"),
+        ],
+        fields: &[
+            text("name", models::NAME_SHAPE, models::is_name, "Its name, as requests give it."),
+            word_unset::<BusyPreset>("preset", "Thresholds for an aim, as in [routing]."),
+            unset(
+                "active_decode_blocks_threshold",
+                Kind::Ratio { min: 0.0, max: 1.0 },
+                "Share of the KV cache above which a worker is busy.",
+            ),
+            unset(
+                "active_prefill_tokens_threshold",
+                models::TOKENS,
+                "Tokens being prefilled above which a worker is busy.",
+            ),
+            unset(
+                "active_requests_threshold",
+                models::REQUESTS,
+                "The most requests that a worker gets at once.",
+            ),
+        ],
+    },
+    List {
+        key: "client",
+        doc: "Who may claim which priority, known by a bearer token.",
+        max: 10_000,
+        short: None,
+        example: &[("name", "batch"), ("token_env", "BATCH_TOKEN"), ("max_priority", "low")],
+        fields: &[
+            text("name", clients::NAME_SHAPE, clients::is_name, "Its name in logs and metrics."),
+            unset(
+                "token",
+                Kind::Secret { shape: clients::TOKEN_SHAPE, check: clients::is_token },
+                "The token itself.",
+            ),
+            text(
+                "token_env",
+                "the name of an environment variable",
+                clients::is_variable,
+                "The environment variable that has the token: keeps it out of this file.",
+            ),
+            Field::new(
+                "max_priority",
+                Kind::Priority,
+                Fallback::Is("high"),
+                "The highest priority it may claim.",
+            ),
+        ],
+    },
+    List {
+        key: "route",
+        doc: "Which requests have which priority or model; the first that matches and says it decides.",
+        max: 1024,
+        short: None,
+        example: &[("path_prefix", "/v1/embeddings"), ("method", "POST"), ("priority", "low")],
+        fields: &[
+            text(
+                "path_prefix",
+                "a path that starts with \"/\", without query",
+                routes::is_path,
+                "Path and all below it, by whole segments.",
+            ),
+            text("method", "an HTTP method in capitals", routes::is_method, "HTTP method."),
+            text(
+                "header",
+                "the name of a header",
+                routes::is_header_name,
+                "A header it must have.",
+            ),
+            text(
+                "header_value",
+                "a header's value in visible ASCII",
+                routes::is_header_value,
+                "The exact value of that header.",
+            ),
+            unset("priority", Kind::Priority, "The priority of what matches."),
+            text(
+                "model",
+                models::NAME_SHAPE,
+                models::is_name,
+                "The model that what matches is for.",
+            ),
+        ],
+    },
+];

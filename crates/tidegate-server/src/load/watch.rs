@@ -1,0 +1,146 @@
+use super::{FetchError, Scraped, Scraper, ServerKind, parse_models};
+use crate::config::{LoadSource, RoutingConfig};
+use crate::upstream::{Fleet, Upstream};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::routing::Pick;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+/// A page of metrics is some hundred kilobytes at the most.
+const PAGE_MAX: usize = 4 * 1024 * 1024;
+/// The least time that a server has to answer: one that is busy answers late, and its word is worth the wait.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Between two looks at a server whose metrics nobody needs, or whose pages say nothing of load.
+const SELDOM: Duration = Duration::from_secs(15);
+/// Between two looks at which models a server has.
+const MODELS_EVERY: Duration = Duration::from_secs(15);
+
+/// Asks every upstream for its load and its models, for ever.
+pub async fn watch_forever(fleet: Arc<Fleet>, scraper: Scraper, config: RoutingConfig) {
+    let (scraper, config) = (Arc::new(scraper), Arc::new(config));
+    let mut watches: JoinSet<()> = fleet
+        .all()
+        .iter()
+        .map(|upstream| {
+            let watch = Watch {
+                upstream: Arc::clone(upstream),
+                scraper: Arc::clone(&scraper),
+                config: Arc::clone(&config),
+                models_due: Instant::now(),
+            };
+            watch.run()
+        })
+        .collect();
+    while watches.join_next().await.is_some() {}
+}
+
+struct Watch {
+    upstream: Arc<Upstream>,
+    scraper: Arc<Scraper>,
+    config: Arc<RoutingConfig>,
+    models_due: Instant,
+}
+
+// === impl Watch ===
+
+impl Watch {
+    async fn run(mut self) {
+        if self.config.load == LoadSource::Headers {
+            return;
+        }
+        loop {
+            let started = Instant::now();
+            let told = self.scrape().await;
+            self.upstream.set_scraped(told);
+            if started >= self.models_due && !self.upstream.models_are_given {
+                self.ask_models().await;
+                self.models_due = started + MODELS_EVERY;
+            }
+            let every = if told && self.is_needed() { self.config.scrape_interval } else { SELDOM };
+            // Until it was recognised once, a server that is just starting is asked more often.
+            let every = if told { every } else { every.min(self.while_unknown()) };
+            sleep(every.saturating_sub(started.elapsed())).await;
+        }
+    }
+
+    /// Whether anybody decides by the load of this upstream.
+    fn is_needed(&self) -> bool {
+        let monitor = self.upstream.monitor();
+        self.config.pick == Pick::LeastLoaded
+            || monitor.thresholds().iter().any(|(_, thresholds)| !thresholds.are_off())
+    }
+
+    /// A page that could not be had at all may be there soon; one that says nothing of load will go on so.
+    fn while_unknown(&self) -> Duration {
+        let source = self.upstream.source();
+        match source.problem {
+            Some(_) if source.kind != ServerKind::Unknown.name() => self.config.scrape_interval,
+            Some(_) => PATIENCE.max(self.config.scrape_interval),
+            None => SELDOM,
+        }
+    }
+
+    /// Answers whether the page told any load.
+    async fn scrape(&self) -> bool {
+        let monitor = self.upstream.monitor();
+        // What is sent from now on is not in the page.
+        let asked_at = monitor.now();
+        match self.fetch(&self.config.metrics_path).await {
+            Ok(page) => {
+                let scraped = Scraped::parse(&page);
+                let ranks = scraped.ranks.keys().last().map_or(0, |last| *last as usize + 1);
+                for (rank, report) in &scraped.ranks {
+                    monitor.report(self.upstream.worker, *rank as usize, *report, asked_at);
+                }
+                if ranks > 0 {
+                    monitor.set_ranks(self.upstream.worker, ranks);
+                }
+                self.recognised(scraped.kind, ranks);
+                ranks > 0
+            }
+            Err(error) => {
+                self.failed(&error);
+                false
+            }
+        }
+    }
+
+    fn recognised(&self, kind: ServerKind, ranks: usize) {
+        let news = self.upstream.learn(|source| {
+            source.kind = kind.name();
+            source.problem = None;
+        });
+        if news {
+            let upstream = &self.upstream.name;
+            tracing::info!(%upstream, kind = kind.name(), ranks, "upstream's metrics were recognised");
+        }
+    }
+
+    fn failed(&self, error: &FetchError) {
+        // A server without such a page is no problem of anyone's.
+        let absent = matches!(error, FetchError::Status(status) if status.is_client_error());
+        let problem = (!absent).then(|| error.to_string());
+        if self.upstream.learn(|source| source.problem = problem.clone())
+            && let Some(problem) = problem
+        {
+            tracing::warn!(upstream = %self.upstream.name, problem, "upstream's load can't be read");
+        }
+    }
+
+    /// Without an answer that can be read, what was known of its models stays.
+    async fn ask_models(&self) {
+        let Ok(page) = self.fetch("/v1/models").await else { return };
+        if let Ok(models) = parse_models(page.as_bytes())
+            && !models.is_empty()
+        {
+            self.upstream.monitor().set_models(self.upstream.worker, Some(&models));
+        }
+    }
+
+    async fn fetch(&self, path: &str) -> Result<String, FetchError> {
+        let patience = PATIENCE.max(self.config.scrape_interval);
+        let fetched = self.scraper.fetch(&self.upstream, path, patience, PAGE_MAX).await?;
+        Ok(fetched.text().into_owned())
+    }
+}

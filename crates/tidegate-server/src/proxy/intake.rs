@@ -1,0 +1,146 @@
+use super::model_scan::{ModelScan, Scanned};
+use super::{ProxyError, UploadBody, UploadWatch};
+use bytes::Bytes;
+use http::header;
+use http::request::Parts;
+use http::{Method, Request};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// A request whose answer is being decided, and what was read of its body ahead of sending it.
+pub struct Intake {
+    pub parts: Parts,
+    body: Incoming,
+    ahead: VecDeque<Frame<Bytes>>,
+    /// Bytes in `ahead`.
+    held: usize,
+}
+
+/// What a request that may be sent twice can carry. Most are far smaller; a larger one is sent once.
+const REPLAY_MAX: u64 = 64 * 1024;
+
+// === impl Intake ===
+
+impl Intake {
+    pub fn new(request: Request<Incoming>) -> Self {
+        let (parts, body) = request.into_parts();
+        Self { parts, body, ahead: VecDeque::new(), held: 0 }
+    }
+
+    /// The length of the body, when its head tells it.
+    pub fn length(&self) -> Option<u64> {
+        self.size().exact()
+    }
+
+    /// Whether nothing of the body is left to be read from the client.
+    pub fn is_read(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    /// Whether there is nothing in the body at all.
+    pub fn is_empty(&self) -> bool {
+        self.is_read() && self.ahead.is_empty()
+    }
+
+    /// Whether its model can be looked for in its body.
+    pub fn may_name_a_model(&self) -> bool {
+        let kind = self.parts.headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
+        let json = kind.is_none_or(|kind| {
+            kind.get(..16).is_some_and(|start| start.eq_ignore_ascii_case(b"application/json"))
+        });
+        self.parts.method == Method::POST && json && !self.is_read()
+    }
+
+    /// Reads on until the model is known, and no more than this many bytes, of which all are kept to be sent.
+    ///
+    /// # Errors
+    ///
+    /// When the client breaks off, or sends nothing for `stall`.
+    pub async fn find_model(
+        &mut self,
+        bytes_max: usize,
+        stall: Duration,
+    ) -> Result<Option<String>, ProxyError> {
+        let mut scan = ModelScan::new();
+        while self.held < bytes_max {
+            let Some(piece) = self.read(stall).await? else { break };
+            match scan.feed(&piece) {
+                Scanned::More => {}
+                Scanned::Model(name) => return Ok(Some(name)),
+                Scanned::None => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the body to its end if it is short, so that the request can be sent again. Says whether it was.
+    ///
+    /// # Errors
+    ///
+    /// When the client breaks off, or sends nothing for `stall`.
+    pub async fn keep_if_short(&mut self, stall: Duration) -> Result<bool, ProxyError> {
+        if self.length().is_none_or(|length| length > REPLAY_MAX) {
+            return Ok(false);
+        }
+        while self.read(stall).await?.is_some() {}
+        Ok(true)
+    }
+
+    /// What was read, when that is all there is: to be sent again.
+    pub fn copy(&self) -> Option<Vec<Bytes>> {
+        let pieces = || self.ahead.iter().map(|frame| frame.data_ref().cloned());
+        if self.is_read() { pieces().collect() } else { None }
+    }
+
+    /// The body on its way out, with what was read of it in front.
+    pub fn into_upload(self) -> (Parts, UploadBody, Option<Arc<UploadWatch>>) {
+        let (body, watch) = UploadBody::new(self.ahead, self.body);
+        (self.parts, body, watch)
+    }
+
+    /// What is left unread of the body.
+    pub fn into_unread(self) -> Incoming {
+        self.body
+    }
+
+    /// The next piece of the body, kept too. `None` at its end.
+    async fn read(&mut self, stall: Duration) -> Result<Option<Bytes>, ProxyError> {
+        loop {
+            let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx));
+            let Ok(frame) = timeout(stall, frame).await else {
+                return Err(ProxyError::UploadStalled { after: stall });
+            };
+            let frame = match frame {
+                None => return Ok(None),
+                Some(Err(_)) => return Err(ProxyError::UploadBroken),
+                Some(Ok(frame)) => frame,
+            };
+            let data = frame.data_ref().cloned();
+            self.ahead.push_back(frame);
+            if let Some(data) = data {
+                self.held += data.len();
+                return Ok(Some(data));
+            }
+        }
+    }
+
+    fn size(&self) -> SizeHint {
+        plus(self.body.size_hint(), self.held as u64)
+    }
+}
+
+/// A hint for what is left, and this much more.
+pub fn plus(left: SizeHint, ahead: u64) -> SizeHint {
+    let mut whole = SizeHint::new();
+    whole.set_lower(left.lower().saturating_add(ahead));
+    if let Some(upper) = left.upper() {
+        whole.set_upper(upper.saturating_add(ahead));
+    }
+    whole
+}

@@ -1,0 +1,300 @@
+use crate::config::{AdmissionConfig, OutboxConfig};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tidegate::outbox::{QueueConfig, QueueConfigError, QueueStats, RobustQueue, SenderStats};
+use tidegate::{InFlightTracker, MessageClass, MessagePriority, OwnedPermit, PriorityLimits};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// The outbox of one upstream: how many requests it is sent at once, who waits for that, and how much of the
+/// gateway all of them may hold together, so that a slow upstream does not stand in the way of the others.
+#[derive(Debug)]
+pub struct Line {
+    /// What this upstream's requests may hold of the admission limits; without it, all of them.
+    share: Option<Arc<InFlightTracker>>,
+    /// Requests sent at once; 0: as many as come.
+    concurrency: usize,
+    wait_max: Duration,
+    queue: Mutex<Queue>,
+    /// Requests that did not have to wait.
+    passed: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Queue {
+    sent: usize,
+    waiting: RobustQueue<Waiter>,
+    /// Waiters that left; they are found when their turn comes, or when there are too many of them.
+    gone: usize,
+    totals: SenderStats,
+}
+
+/// A request that waits for its turn.
+#[derive(Debug)]
+struct Waiter {
+    priority: MessagePriority,
+    turn: oneshot::Sender<Slot>,
+}
+
+/// A request's turn to be sent. The next one's comes when it is dropped.
+#[derive(Debug)]
+pub struct Turn {
+    _share: Option<OwnedPermit>,
+    _slot: Option<Slot>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    line: Option<Arc<Line>>,
+}
+
+/// A request that was not let into the line, or left it without a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LineRefusal {
+    /// Requests of this upstream hold as much of the gateway as they may.
+    #[error("its requests hold as much of the gateway as one upstream's may")]
+    Share,
+    /// As many wait as may.
+    #[error("{waiting} requests wait for it already")]
+    Full {
+        /// How many.
+        waiting: usize,
+    },
+    /// It made room for one of a higher priority, or a newer one of its own.
+    #[error("another request took its place in the line")]
+    Displaced,
+    /// Its turn did not come in time.
+    #[error("its turn did not come within {0:?}")]
+    TooLong(Duration),
+}
+
+// === impl Line ===
+
+impl Line {
+    /// The line of one of `upstreams` behind a gateway with these limits.
+    ///
+    /// # Errors
+    ///
+    /// When the sizes of the queue contradict each other.
+    pub fn new(
+        config: &OutboxConfig,
+        admission: &AdmissionConfig,
+        upstreams: usize,
+    ) -> Result<Self, QueueConfigError> {
+        let share = (upstreams > 1 && config.share < 1.0).then(|| {
+            let limits = part_of(admission.limits, config.share);
+            Arc::new(InFlightTracker::new(limits, admission.sharing))
+        });
+        let queue = QueueConfig {
+            primary_size: config.queue_size,
+            overflow_size: config.overflow_size,
+            ..QueueConfig::default()
+        };
+        Ok(Self {
+            share,
+            concurrency: config.concurrency,
+            wait_max: config.wait_max,
+            queue: Mutex::new(Queue {
+                sent: 0,
+                waiting: RobustQueue::new(queue)?,
+                gone: 0,
+                totals: SenderStats::default(),
+            }),
+            passed: AtomicU64::new(0),
+        })
+    }
+
+    /// Waits for a request's turn to be sent, first come, first served.
+    ///
+    /// # Errors
+    ///
+    /// When it may not wait, or has waited for too long.
+    ///
+    /// # Cancel safety
+    ///
+    /// One that stops waiting leaves the line; a turn that came at the same moment goes to the next.
+    pub async fn enter(self: &Arc<Self>, priority: MessagePriority) -> Result<Turn, LineRefusal> {
+        let share = match &self.share {
+            Some(share) => Some(share.try_admit_owned(priority).map_err(|_| LineRefusal::Share)?),
+            None => None,
+        };
+        if self.concurrency == 0 {
+            self.passed.fetch_add(1, Ordering::Relaxed);
+            return Ok(Turn { _share: share, _slot: None });
+        }
+        let slot = match self.queue_up(priority)? {
+            Ok(slot) => slot,
+            Err(turn) => self.wait(turn).await?,
+        };
+        Ok(Turn { _share: share, _slot: Some(slot) })
+    }
+
+    /// A snapshot, for an upstream that so many requests are with.
+    #[must_use]
+    pub fn stats(&self, with_upstream: usize) -> (QueueStats, SenderStats) {
+        let queue = self.lock();
+        let mut stats = queue.waiting.stats();
+        let passed = self.passed.load(Ordering::Relaxed);
+        stats.total_enqueued += passed;
+        let in_flight = match self.concurrency {
+            0 => with_upstream,
+            _ => queue.sent,
+        };
+        let total_sent = queue.totals.total_sent + passed;
+        (stats, SenderStats { in_flight, total_sent, ..queue.totals })
+    }
+
+    /// A slot at once, or what a slot will come by.
+    fn queue_up(
+        self: &Arc<Self>,
+        priority: MessagePriority,
+    ) -> Result<Result<Slot, oneshot::Receiver<Slot>>, LineRefusal> {
+        let mut queue = self.lock();
+        if queue.sent < self.concurrency && queue.waiting.is_empty() {
+            queue.sent += 1;
+            self.passed.fetch_add(1, Ordering::Relaxed);
+            return Ok(Ok(Slot { line: Some(Arc::clone(self)) }));
+        }
+        let (turn, comes) = oneshot::channel();
+        // Whoever is displaced learns it when its sender is dropped here.
+        queue.put(Waiter { priority, turn })?;
+        Ok(Err(comes))
+    }
+
+    async fn wait(&self, comes: oneshot::Receiver<Slot>) -> Result<Slot, LineRefusal> {
+        let leaving = Leaving { line: self };
+        let waited = timeout(self.wait_max, comes).await;
+        std::mem::forget(leaving);
+        match waited {
+            Ok(Ok(slot)) => Ok(slot),
+            Ok(Err(_displaced)) => Err(LineRefusal::Displaced),
+            Err(_elapsed) => {
+                self.leave();
+                Err(LineRefusal::TooLong(self.wait_max))
+            }
+        }
+    }
+
+    fn leave(&self) {
+        let mut queue = self.lock();
+        queue.gone += 1;
+        queue.totals.total_withdrawn += 1;
+    }
+
+    /// Gives a slot that is free to who waits longest and is still there.
+    fn pass_on(self: &Arc<Self>) {
+        loop {
+            let waiter = {
+                let mut queue = self.lock();
+                match queue.waiting.get() {
+                    Some(waiter) => waiter,
+                    None => {
+                        queue.sent -= 1;
+                        queue.gone = 0;
+                        return;
+                    }
+                }
+            };
+            let slot = Slot { line: Some(Arc::clone(self)) };
+            match waiter.turn.send(slot) {
+                Ok(()) => {
+                    self.lock().totals.total_sent += 1;
+                    return;
+                }
+                Err(mut unwanted) => {
+                    unwanted.line = None;
+                    let mut queue = self.lock();
+                    queue.gone = queue.gone.saturating_sub(1);
+                }
+            }
+        }
+    }
+
+    /// A panic while the lock is held leaves a queue that is right: every change to it is one call.
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn part_of(limits: PriorityLimits, share: f64) -> PriorityLimits {
+    // A limit of 0 means that only the global one binds, and a share of one place is still one.
+    let part = |limit: u16| match limit {
+        0 => 0,
+        limit => ((f64::from(limit) * share).ceil() as u16).max(1),
+    };
+    PriorityLimits {
+        high: part(limits.high),
+        normal: part(limits.normal),
+        low: part(limits.low),
+        global_limit: part(limits.global_limit),
+        critical_reserve: 0,
+    }
+}
+
+// === impl Queue ===
+
+impl Queue {
+    fn put(&mut self, waiter: Waiter) -> Result<(), LineRefusal> {
+        let class = class_of(waiter.priority);
+        let full = self.waiting.len() >= self.waiting.config().bound();
+        if full && self.gone > 0 {
+            self.waiting.retain(|waiter| !waiter.turn.is_closed());
+            self.gone = 0;
+        }
+        match self.waiting.put(class, waiter) {
+            Ok(_displaced) => Ok(()),
+            Err(refused) => {
+                let waiter = refused.value;
+                if !self.make_room(waiter.priority) {
+                    return Err(LineRefusal::Full { waiting: self.waiting.len() });
+                }
+                let again = self.waiting.put(class, waiter);
+                again.map(|_| ()).map_err(|_| LineRefusal::Full { waiting: self.waiting.len() })
+            }
+        }
+    }
+
+    /// Lets the longest waiting of the lowest priority go, if that is below this one. A queue of messages never
+    /// drops for what starts work; of clients that wait, the more urgent one comes first.
+    fn make_room(&mut self, priority: MessagePriority) -> bool {
+        let mut let_go = false;
+        self.waiting.retain(|waiter| {
+            let goes = !let_go && waiter.priority > priority;
+            let_go |= goes;
+            !goes
+        });
+        let_go
+    }
+}
+
+/// What waits is what its priority says: see the table of classes.
+fn class_of(priority: MessagePriority) -> MessageClass {
+    match priority {
+        MessagePriority::Critical => MessageClass::Control,
+        MessagePriority::High => MessageClass::Dispatch,
+        MessagePriority::Normal => MessageClass::Data,
+        MessagePriority::Low => MessageClass::Telemetry,
+    }
+}
+
+// === impl Slot ===
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(line) = self.line.take() {
+            line.pass_on();
+        }
+    }
+}
+
+/// Counts a waiter that is dropped while it waits.
+struct Leaving<'a> {
+    line: &'a Line,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.line.leave();
+    }
+}

@@ -1,0 +1,77 @@
+use super::{Turn, Upstream};
+use crate::load::orca;
+use http::{HeaderMap, StatusCode};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::routing::{Answer, Assignment};
+
+/// A request's place at an upstream. Given back when it is dropped.
+#[derive(Debug)]
+pub struct Placed {
+    upstream: Arc<Upstream>,
+    assignment: Assignment,
+    /// Its turn to be sent, once that came.
+    turn: Option<Turn>,
+}
+
+// === impl Placed ===
+
+impl Placed {
+    pub(super) fn new(upstream: &Arc<Upstream>, assignment: Assignment) -> Self {
+        Self { upstream: Arc::clone(upstream), assignment, turn: None }
+    }
+
+    /// Where the request goes.
+    #[must_use]
+    pub fn upstream(&self) -> &Arc<Upstream> {
+        &self.upstream
+    }
+
+    /// The rank of the upstream that it was charged to.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.assignment.rank()
+    }
+
+    /// Its turn has come.
+    pub fn take(&mut self, turn: Turn) {
+        self.turn = Some(turn);
+    }
+
+    /// The head of the answer came this long after the request went: what that says of the upstream.
+    pub fn answered(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        after: Duration,
+        read_orca: bool,
+    ) {
+        let answer = if refuses(status) { Answer::Refused } else { Answer::Began(after) };
+        let monitor = self.upstream.monitor();
+        let now = monitor.now();
+        self.assignment.answered(answer, now);
+        if read_orca
+            && !self.upstream.is_scraped()
+            && let Some(report) = orca::parse(headers)
+        {
+            monitor.report(self.upstream.worker, self.assignment.rank(), report, now);
+            self.upstream.learn(|source| source.orca = true);
+        }
+    }
+
+    /// It could not be reached, or broke off before it answered.
+    pub fn failed(&self) {
+        self.upstream.count_failure();
+        self.assignment.answered(Answer::Refused, self.upstream.monitor().now());
+    }
+
+    /// The first piece of the answer is here.
+    pub fn prefilled(&mut self) {
+        self.assignment.prefilled();
+    }
+}
+
+/// What says "not now", however quickly.
+fn refuses(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 429 | 503 | 529)
+}

@@ -1,0 +1,65 @@
+use super::Fleet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+use tidegate::outbox::DestinationSlow;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Often enough to see a burst, rarely enough to cost nothing.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// The alert that destinations are in overflow or saturated: for how many it holds, and how often it began.
+#[derive(Debug, Default)]
+pub struct SlowDestinations {
+    holding: AtomicUsize,
+    raised: AtomicU64,
+}
+
+/// Looks at every outbox and at the age of every report, for as long as the gateway runs.
+pub async fn watch_destinations(fleet: Arc<Fleet>, slow: Arc<SlowDestinations>) {
+    let mut was = vec![false; fleet.all().len()];
+    let mut ticks = interval(PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        slow.observe(&fleet, &mut was);
+        for worker in fleet.monitor().tick(fleet.monitor().now()) {
+            tracing::warn!(worker = worker.name(), "no word of its load for too long");
+        }
+    }
+}
+
+// === impl SlowDestinations ===
+
+impl SlowDestinations {
+    /// For how many destinations it holds now.
+    pub fn holding(&self) -> usize {
+        self.holding.load(Ordering::Relaxed)
+    }
+
+    /// How often it began to hold for one.
+    pub fn raised(&self) -> u64 {
+        self.raised.load(Ordering::Relaxed)
+    }
+
+    fn observe(&self, fleet: &Fleet, was: &mut [bool]) {
+        let mut holding = 0;
+        for (upstream, was) in fleet.all().iter().zip(was) {
+            let alert = DestinationSlow::of(&upstream.outbox(0));
+            let name = DestinationSlow::NAME;
+            match (&alert, *was) {
+                (Some(alert), false) => {
+                    self.raised.fetch_add(1, Ordering::Relaxed);
+                    tracing::warn!(alert = name, destination = %upstream.name, "{alert}");
+                }
+                (None, true) => {
+                    tracing::info!(alert = name, destination = %upstream.name, "alert cleared");
+                }
+                _ => {}
+            }
+            *was = alert.is_some();
+            holding += usize::from(*was);
+        }
+        self.holding.store(holding, Ordering::Relaxed);
+    }
+}
