@@ -3,6 +3,7 @@ use super::{
     Answered, BudgetLimits, BudgetUse, Decision, Failed, Failure, GiveUp, RetryBudget, RetryPolicy,
     Safety, Stopped, Tried, decide,
 };
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -72,8 +73,8 @@ impl RetryClient {
 
     /// Runs an operation until it is answered or there is a reason to stop.
     ///
-    /// The operation borrows the request, so that it can be tried again and handed back, and says by the
-    /// [`Failed`] it returns whether a try may have started. It is cut off at the policy's deadline; give it a
+    /// The operation is shown the request, of which each try takes what it needs, so that it can be tried again
+    /// and handed back. It says by the [`Failed`] it returns whether a try may have started. It is cut off at the policy's deadline; give it a
     /// shorter timeout of its own, as [`Failed::lost`], where one try should not use up all the time.
     ///
     /// # Errors
@@ -89,12 +90,15 @@ impl RetryClient {
     ///
     /// Dropping the future drops the try in progress, or ends the wait for the next one, which is then never
     /// made. What the budget granted for it stays spent. Nothing else is held.
-    pub async fn run<Q, T, E>(
+    pub async fn run<Q, T, E, F>(
         &self,
         request: Q,
         safety: Safety,
-        mut operation: impl AsyncFnMut(&Q) -> Result<T, Failed<E>>,
-    ) -> Result<Answered<T>, Stopped<Q, E>> {
+        mut operation: impl FnMut(&Q) -> F,
+    ) -> Result<Answered<T>, Stopped<Q, E>>
+    where
+        F: Future<Output = Result<T, Failed<E>>>,
+    {
         self.shared.budget.record_request(self.now());
         let mut run = Run::new(safety);
         let deadline = run.deadline(&self.policy);

@@ -145,9 +145,10 @@ impl RetryClient {
         S: Service<Request<B>, Response = Response<R>> + Clone,
         B: Clone,
     {
-        self.run(request, safety, async |request: &Request<B>| {
-            let exchange = call(service.clone(), request.clone()).await;
-            read_answer(exchange, &classify)
+        let classify = &classify;
+        self.run(request, safety, |request| {
+            let exchange = call(service.clone(), request.clone());
+            async move { read_answer(exchange.await, classify) }
         })
         .await
     }

@@ -24,11 +24,14 @@
 //! let client = RetryClient::default();
 //! let mut calls = 0;
 //! let answered = client
-//!     .run("a question", Safety::Once, async |question| {
+//!     .run("a question", Safety::Once, |question| {
 //!         calls += 1;
-//!         match calls {
-//!             1 => Err(Failed::refused("busy").after(Duration::from_secs(2))),
-//!             _ => Ok(format!("the answer to {question}")),
+//!         let (question, refused) = (*question, calls == 1);
+//!         async move {
+//!             if refused {
+//!                 return Err(Failed::refused("busy").after(Duration::from_secs(2)));
+//!             }
+//!             Ok(format!("the answer to {question}"))
 //!         }
 //!     })
 //!     .await
