@@ -8,10 +8,11 @@ const MONTHS: [&str; 12] =
 const DAY_S: i64 = 86_400;
 
 /// Reads an HTTP date in any of the three forms that a recipient must accept, as the time since the Unix epoch;
-/// `None` for anything else and for what lies before the epoch. The name of the weekday is not compared with the
-/// date: nothing depends on it.
+/// `None` for anything else and for what lies before the epoch. The name of the weekday is not compared with
+/// the date: nothing depends on it.
 ///
-/// `now`, since the epoch too, is needed for the years of two digits in the oldest form: they are never more than 50 years ahead.
+/// `now`, since the epoch too, is needed for the years of two digits in the oldest form: they are never more
+/// than 50 years ahead.
 ///
 /// ```
 /// use std::time::Duration;

@@ -73,9 +73,10 @@ impl RetryClient {
 
     /// Runs an operation until it is answered or there is a reason to stop.
     ///
-    /// The operation is shown the request, of which each try takes what it needs, so that it can be tried again
-    /// and handed back. It says by the [`Failed`] it returns whether a try may have started. It is cut off at the policy's deadline; give it a
-    /// shorter timeout of its own, as [`Failed::lost`], where one try should not use up all the time.
+    /// The operation is shown the request, of which each try takes what it needs, so that it can be tried
+    /// again and handed back. It says by the [`Failed`] it returns whether a try may have started. It is cut off
+    /// at the policy's deadline; give it a shorter timeout of its own, as [`Failed::lost`], where one try should
+    /// not use up all the time.
     ///
     /// # Errors
     ///

@@ -17,8 +17,8 @@ const OVERLOADED: u16 = 529;
 /// How the last try of an HTTP request ended, when it ended without an answer to keep.
 #[derive(Debug)]
 pub enum HttpFailure<R, E> {
-    /// The server refused: 429, 503 or 529.
-    Refused(Response<R>),
+    /// The server refused: 429, 503 or 529. Boxed, so that the usual path does not carry its size.
+    Refused(Box<Response<R>>),
     /// There was no answer.
     Error(E),
 }
@@ -50,7 +50,7 @@ pub fn read_answer<R, E>(
     match exchange {
         Ok(response) if is_refusal(response.status()) => {
             let server = server_said(response.headers(), unix_now());
-            let failed = Failed::refused(HttpFailure::Refused(response));
+            let failed = Failed::refused(HttpFailure::Refused(Box::new(response)));
             Err(Failed { server, ..failed })
         }
         Ok(response) => Ok(response),
