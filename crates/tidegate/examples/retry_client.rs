@@ -1,10 +1,11 @@
 //! What retries do to an overloaded server: one that can do 90 requests a second is asked for 200, by clients
 //! that retry at once, by clients that back off and double, and by `RetryClient`.
 //!
-//! `cargo run --release -p tidegate --example retry_client`
+//! `cargo run -p tidegate --example retry_client`
 //!
 //! It starts its own server on loopback. A refusal costs that server something too, as everywhere: a tenth of
-//! the work. Goodput is what was answered in time; load is what the server was asked for each request.
+//! the work. No client gets more out of it than it has, and the loops get far less. Goodput is what was answered
+//! in time; load is what the server was asked for each request.
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
