@@ -5,6 +5,7 @@
 //!
 //! - [`admission`]: the decisions themselves, synchronous and without a lock, for any kind of server.
 //! - [`layer`]: the same as a tower layer, for HTTP services (axum, tonic, hyper).
+//! - [`retry`]: the other side: a client that tries again without making an overload worse.
 //!
 //! ```
 //! use tidegate::{InFlightTracker, LoadState, MessagePriority, Role, Sharing};
@@ -32,6 +33,7 @@ pub use tidegate_core::admission::{
 };
 
 pub mod layer;
+pub mod retry;
 pub mod routing;
 pub use tidegate_core::outbox;
 pub use tidegate_core::retry;
