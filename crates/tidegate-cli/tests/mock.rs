@@ -93,7 +93,7 @@ fn the_flags_reach_the_server() {
     let mock =
         Mock::start(&["--ranks", "2", "--kv-blocks", "64", "--metrics", "tidegate", "--faults"]);
     let page = curl(&[&format!("{}/metrics", mock.url)]);
-    assert!(page.contains("tidegate_worker_kv_total_blocks{rank=\"1\"} 64.0"), "{page}");
+    assert!(page.contains("tidegate_worker_kv_total_blocks{rank=\"1\"} 64\n"), "{page}");
     assert!(mock.said.contains("/mock/fault"), "{}", mock.said);
     let fault = curl(&["-d", "{\"frozen\": true}", &format!("{}/mock/fault", mock.url)]);
     assert!(fault.contains("\"frozen\":true"), "{fault}");

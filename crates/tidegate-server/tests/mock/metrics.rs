@@ -97,13 +97,13 @@ async fn trtllm_sums_its_ranks_and_has_a_second_path() {
 #[tokio::test]
 async fn tgi_and_llamacpp_say_one_number_without_labels() {
     let tgi = page(MetricsStyle::Tgi).await;
-    has(&tgi, &["tgi_queue_size 0.0", "tgi_batch_current_size 1.0", "# TYPE tgi_queue_size gauge"]);
+    has(&tgi, &["tgi_queue_size 0", "tgi_batch_current_size 1", "# TYPE tgi_queue_size gauge"]);
     let llamacpp = page(MetricsStyle::Llamacpp).await;
     let lines = [
-        "llamacpp:requests_processing 1.0",
-        "llamacpp:requests_deferred 0.0",
+        "llamacpp:requests_processing 1",
+        "llamacpp:requests_deferred 0",
         "llamacpp:kv_cache_usage_ratio 0.013671875",
-        "llamacpp:kv_cache_tokens 101.0",
+        "llamacpp:kv_cache_tokens 101",
     ];
     has(&llamacpp, &lines);
 }
@@ -111,11 +111,11 @@ async fn tgi_and_llamacpp_say_one_number_without_labels() {
 #[tokio::test]
 async fn our_own_is_the_contract_of_agents() {
     let lines = [
-        r#"tidegate_worker_active_decode_blocks{rank="0"} 7.0"#,
-        r#"tidegate_worker_kv_total_blocks{rank="1"} 256.0"#,
-        r#"tidegate_worker_active_prefill_tokens{rank="0"} 0.0"#,
-        r#"tidegate_worker_running_requests{rank="0"} 1.0"#,
-        r#"tidegate_worker_waiting_requests{rank="1"} 0.0"#,
+        r#"tidegate_worker_active_decode_blocks{rank="0"} 7"#,
+        r#"tidegate_worker_kv_total_blocks{rank="1"} 256"#,
+        r#"tidegate_worker_active_prefill_tokens{rank="0"} 0"#,
+        r#"tidegate_worker_running_requests{rank="0"} 1"#,
+        r#"tidegate_worker_waiting_requests{rank="1"} 0"#,
     ];
     has(&page(MetricsStyle::Tidegate).await, &lines);
 }
