@@ -204,10 +204,12 @@ async fn read_all(mut body: Incoming) -> Result<Bytes, Problem> {
         let frame = frame.map_err(|_| Problem::Stalled)?;
         let data = frame.data_ref().map_or(&[][..], |data| data);
         seen_bytes += data.len();
-        match seen_bytes {
-            ..=BODY_BYTES_MAX => whole.extend_from_slice(data),
-            ..=DISCARDED_BYTES_MAX => whole = Vec::new(),
-            _ => return Err(too_large),
+        if seen_bytes <= BODY_BYTES_MAX {
+            whole.extend_from_slice(data);
+        } else if seen_bytes <= DISCARDED_BYTES_MAX {
+            whole = Vec::new();
+        } else {
+            return Err(too_large);
         }
     }
     if seen_bytes > BODY_BYTES_MAX { Err(too_large) } else { Ok(Bytes::from(whole)) }
