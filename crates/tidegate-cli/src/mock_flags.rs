@@ -19,6 +19,7 @@ Sizes and speeds are for each rank. docs/mock.md says how it behaves, and where 
 
 /// What `tidegate mock` was told. The defaults are [`MockConfig`]'s.
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub struct MockFlags {
     /// Where it listens: a loopback address; port 0 is any free one
     #[arg(long, value_name = "ADDR", default_value_t = MockConfig::default().listen)]
@@ -29,16 +30,16 @@ pub struct MockFlags {
     /// A model that it serves; may be repeated [default: tidegate-mock]
     #[arg(long = "model", value_name = "NAME")]
     models: Vec<String>,
-    #[command(flatten)]
-    size: SizeFlags,
-    #[command(flatten)]
-    speed: SpeedFlags,
     /// Whose metrics /metrics looks like
     #[arg(long, value_name = "STYLE", default_value = "vllm", value_parser = style_parser())]
     metrics: MetricsStyle,
     /// Let clients on this machine make it fail, by POST /mock/fault
     #[arg(long)]
     faults: bool,
+    #[command(flatten)]
+    size: SizeFlags,
+    #[command(flatten)]
+    speed: SpeedFlags,
 }
 
 #[derive(Debug, Args)]

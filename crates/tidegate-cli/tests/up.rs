@@ -95,10 +95,13 @@ fn everything_that_the_banner_says_to_try_works() {
     let lines: Vec<_> =
         up.banner.lines().filter(|line| line.trim_start().starts_with("curl")).collect();
     assert_eq!(lines.len(), 4, "{}", up.banner);
+    let mut said = String::new();
     for line in lines {
         let output = Command::new("sh").args(["-c", line.trim()]).output().unwrap();
         assert!(output.status.success() && !output.stdout.is_empty(), "{line}");
+        said += &String::from_utf8_lossy(&output.stdout);
     }
+    assert!(said.contains("chat.completion.chunk") && said.contains("data: [DONE]"), "{said}");
 }
 
 #[test]

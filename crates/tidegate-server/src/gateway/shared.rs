@@ -42,7 +42,7 @@ pub struct Shared {
     pub fleet: Arc<Fleet>,
     /// This gateway's mark in `Via`, unlike any other's.
     pub via: HeaderValue,
-    /// Whether the upstreams are the embedded demonstration.
+    /// Whether the upstreams are mocks of its own, because none were configured.
     pub demo: bool,
     /// Whether the data port can be reached from elsewhere: what it says of the inside is then for known
     /// clients only.

@@ -198,10 +198,12 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_told_at_once() {
-        let mut config = MockConfig::default();
-        config.listen = SocketAddr::from(([0, 0, 0, 0], 9000));
-        config.name = "a b".to_owned();
-        config.models = vec!["x".to_owned(), "x".to_owned()];
+        let mut config = MockConfig {
+            listen: SocketAddr::from(([0, 0, 0, 0], 9000)),
+            name: "a b".to_owned(),
+            models: vec!["x".to_owned(), "x".to_owned()],
+            ..MockConfig::default()
+        };
         config.engine.ranks = 0;
         config.engine.decode_ms_per_token = f64::NAN;
         config.engine.prefill_tokens_per_s = f64::INFINITY;

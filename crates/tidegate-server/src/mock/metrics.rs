@@ -9,7 +9,17 @@ use std::fmt::Write as _;
 struct Page<'a> {
     text: String,
     labels: Labels<'a>,
+    numbers: Numbers,
     ranks: &'a [RankLoad],
+}
+
+/// How a server writes a number.
+#[derive(Clone, Copy)]
+enum Numbers {
+    /// Always with a point, as Python does: 1 is `1.0`.
+    Python,
+    /// 1 is `1`.
+    Plain,
 }
 
 /// What a style puts between the braces.
@@ -38,7 +48,7 @@ pub(super) fn page(style: MetricsStyle, model: &str, ranks: &[RankLoad]) -> Opti
 
 fn vllm(model: &str, ranks: &[RankLoad]) -> String {
     let after = format!(",model_name=\"{model}\"");
-    let mut page = Page::new(Labels::rank("engine", &after), ranks);
+    let mut page = Page::new(Labels::rank("engine", &after), Numbers::Python, ranks);
     page.gauge(
         "vllm:num_requests_running",
         "Number of requests in model execution batches.",
@@ -86,7 +96,7 @@ fn sglang(model: &str, ranks: &[RankLoad]) -> String {
     let after = format!(
         ",engine_type=\"unified\",model_name=\"{model}\",moe_ep_rank=\"0\",pp_rank=\"0\",tp_rank=\"0\""
     );
-    let mut page = Page::new(Labels::rank("dp_rank", &after), ranks);
+    let mut page = Page::new(Labels::rank("dp_rank", &after), Numbers::Python, ranks);
     page.gauge("sglang:num_running_reqs", "The number of running requests.", |load| {
         load.running as f64
     });
@@ -122,7 +132,7 @@ fn sglang(model: &str, ranks: &[RankLoad]) -> String {
 fn trtllm(model: &str, ranks: &[RankLoad]) -> String {
     let sum = [sum(ranks)];
     let labels = format!("engine_type=\"trtllm\",model_name=\"{model}\"");
-    let mut page = Page::new(Labels::Server(labels.clone()), &sum);
+    let mut page = Page::new(Labels::Server(labels.clone()), Numbers::Python, &sum);
     page.gauge("trtllm_kv_cache_utilization", "KV cache utilization.", RankLoad::usage);
     page.gauge("trtllm_kv_cache_max_blocks", "Total blocks of the KV cache.", |load| {
         load.total_blocks as f64
@@ -146,7 +156,7 @@ fn trtllm(model: &str, ranks: &[RankLoad]) -> String {
 
 fn tgi(ranks: &[RankLoad]) -> String {
     let sum = [sum(ranks)];
-    let mut page = Page::new(Labels::None, &sum);
+    let mut page = Page::new(Labels::None, Numbers::Plain, &sum);
     page.gauge("tgi_queue_size", "Current queue size", |load| load.waiting as f64);
     page.gauge("tgi_batch_current_size", "Current batch size", |load| load.running as f64);
     page.gauge("tgi_batch_current_max_tokens", "Maximum tokens for the current batch", |load| {
@@ -160,7 +170,7 @@ fn tgi(ranks: &[RankLoad]) -> String {
 
 fn llamacpp(ranks: &[RankLoad]) -> String {
     let sum = [sum(ranks)];
-    let mut page = Page::new(Labels::None, &sum);
+    let mut page = Page::new(Labels::None, Numbers::Plain, &sum);
     page.counter("llamacpp:prompt_tokens_total", "Number of prompt tokens processed.", |load| {
         load.prompt_tokens_total as f64
     });
@@ -186,7 +196,7 @@ fn llamacpp(ranks: &[RankLoad]) -> String {
 
 /// What an agent of ours says of a worker.
 fn tidegate(ranks: &[RankLoad]) -> String {
-    let mut page = Page::new(Labels::rank("rank", ""), ranks);
+    let mut page = Page::new(Labels::rank("rank", ""), Numbers::Plain, ranks);
     page.gauge("tidegate_worker_active_decode_blocks", "KV blocks in use.", |load| {
         load.active_blocks as f64
     });
@@ -234,8 +244,8 @@ impl<'a> Labels<'a> {
 // === impl Page ===
 
 impl<'a> Page<'a> {
-    fn new(labels: Labels<'a>, ranks: &'a [RankLoad]) -> Self {
-        Self { text: String::new(), labels, ranks }
+    fn new(labels: Labels<'a>, numbers: Numbers, ranks: &'a [RankLoad]) -> Self {
+        Self { text: String::new(), labels, numbers, ranks }
     }
 
     fn gauge(&mut self, name: &str, help: &str, value: impl Fn(&RankLoad) -> f64) {
@@ -259,9 +269,11 @@ impl<'a> Page<'a> {
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// The servers that are imitated write every number with its point, as Python does: 1 is `1.0`.
     fn series(&mut self, name: &str, labels: &str, value: f64) {
         let (open, close) = if labels.is_empty() { ("", "") } else { ("{", "}") };
-        let _ = writeln!(self.text, "{name}{open}{labels}{close} {value:?}");
+        let _ = match self.numbers {
+            Numbers::Python => writeln!(self.text, "{name}{open}{labels}{close} {value:?}"),
+            Numbers::Plain => writeln!(self.text, "{name}{open}{labels}{close} {value}"),
+        };
     }
 }

@@ -27,6 +27,10 @@ const RANK: HeaderName = HeaderName::from_static("x-data-parallel-rank");
 /// A prompt of a million tokens.
 const BODY_BYTES_MAX: usize = 4 << 20;
 
+/// How much of a body that is too large is read and thrown away. A connection that is closed on a client that
+/// still writes is reset, and the answer is lost with it.
+const DISCARDED_BYTES_MAX: usize = 64 << 20;
+
 /// How long a body may take.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -191,19 +195,24 @@ async fn read(body: Incoming) -> Result<Bytes, Problem> {
 
 async fn read_all(mut body: Incoming) -> Result<Bytes, Problem> {
     let too_large = Problem::TooLarge { limit_bytes: BODY_BYTES_MAX };
-    if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
+    if body.size_hint().lower() > DISCARDED_BYTES_MAX as u64 {
         return Err(too_large);
     }
-    let mut whole = Vec::new();
+    let (mut whole, mut seen_bytes) = (Vec::new(), 0);
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         // Whoever broke off does not read the answer.
         let frame = frame.map_err(|_| Problem::Stalled)?;
-        whole.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
-        if whole.len() > BODY_BYTES_MAX {
+        let data = frame.data_ref().map_or(&[][..], |data| data);
+        seen_bytes += data.len();
+        if seen_bytes <= BODY_BYTES_MAX {
+            whole.extend_from_slice(data);
+        } else if seen_bytes <= DISCARDED_BYTES_MAX {
+            whole = Vec::new();
+        } else {
             return Err(too_large);
         }
     }
-    Ok(Bytes::from(whole))
+    if seen_bytes > BODY_BYTES_MAX { Err(too_large) } else { Ok(Bytes::from(whole)) }
 }
 
 fn unix_time_s() -> u64 {
