@@ -5,6 +5,7 @@
 //!
 //! - [`admission`]: the decisions themselves, synchronous and without a lock, for any kind of server.
 //! - [`layer`]: the same as a tower layer, for HTTP services (axum, tonic, hyper).
+//! - [`routing`]: a worker for each request that has room for it, or a refusal when none has.
 //! - [`retry`]: the other side: a client that tries again without making an overload worse.
 //!
 //! ```
@@ -36,7 +37,6 @@ pub mod layer;
 pub mod retry;
 pub mod routing;
 pub use tidegate_core::outbox;
-pub use tidegate_core::retry;
 
 /// The README's example is a test, so that it stays true.
 #[cfg(doctest)]
