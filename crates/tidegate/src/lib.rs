@@ -5,6 +5,7 @@
 //!
 //! - [`admission`]: the decisions themselves, synchronous and without a lock, for any kind of server.
 //! - [`layer`]: the same as a tower layer, for HTTP services (axum, tonic, hyper).
+//! - [`outbox`]: one bounded queue and one sender for each destination of what goes out.
 //!
 //! ```
 //! use tidegate::{InFlightTracker, LoadState, MessagePriority, Role, Sharing};
@@ -30,8 +31,10 @@ pub use tidegate_core::admission::{
     InFlightTracker, LoadState, MessageClass, MessageKind, MessagePriority, Outcome, OwnedPermit,
     Permit, PriorityLimits, PriorityLoadStats, Reason, Refusal, Role, Sharing,
 };
+pub use tidegate_core::signal;
 
 pub mod layer;
+pub mod outbox;
 pub mod routing;
 
 /// The README's example is a test, so that it stays true.

@@ -147,6 +147,13 @@ impl<T> RobustQueue<T> {
         self.lines.length() + self.control.len()
     }
 
+    /// Control messages that wait.
+    #[must_use]
+    #[inline]
+    pub fn control_len(&self) -> usize {
+        self.control.len()
+    }
+
     /// Whether nothing waits.
     #[must_use]
     #[inline]
