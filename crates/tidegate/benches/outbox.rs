@@ -2,9 +2,9 @@
 //!
 //! `cargo bench -p tidegate --bench outbox`
 //!
-//! Every round measures every case, in a new order; a ratio is taken within a round, so that a busy or a slow machine
-//! disturbs both of its sides. Only the rate that was asked for, ten million a second on one core, is an absolute. Exit
-//! code 1 if it is missed, or if a message allocates.
+//! Every round measures every case, in a new order; a ratio is taken within a round, so that a busy or a slow
+//! machine disturbs both of its sides. Only the rate that was asked for, ten million a second on one core, is
+//! an absolute. Exit code 1 if it is missed, or if a message allocates.
 
 use std::collections::VecDeque;
 use std::hint::black_box;

@@ -12,8 +12,8 @@ pub struct OutgoingConfig {
     pub max_destinations: usize,
     /// How long one attempt may take, more than 0; 10 s by default.
     pub attempt_timeout: Duration,
-    /// How long after it was enqueued a message is still sent, more than 0; 60 s by default. A caller that waits is
-    /// answered at most one attempt and one backoff later than that.
+    /// How long after it was enqueued a message is still sent, more than 0; 60 s by default. A caller that
+    /// waits is answered at most one attempt and one backoff later than that.
     pub message_timeout: Duration,
     /// Attempts for one message, the first included, 1 or more; 5 by default.
     pub attempts_max: u32,

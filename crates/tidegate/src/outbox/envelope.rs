@@ -32,8 +32,8 @@ impl<T: Transport> Envelope<T> {
         self.ticket.waiter.as_ref().is_some_and(oneshot::Sender::is_closed)
     }
 
-    /// Ends it without a delivery: its waiter gets it back, or else the caller of this does. One that was never sent
-    /// and whose caller has left is nobody's: it was withdrawn.
+    /// Ends it without a delivery: its waiter gets it back, or else the caller of this does. One that was never
+    /// sent and whose caller has left is nobody's: it was withdrawn.
     pub(super) fn fail(
         self,
         destination: &T::Destination,

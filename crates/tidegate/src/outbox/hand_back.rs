@@ -19,10 +19,10 @@ pub struct Failed<T: Transport> {
 
 /// Where messages come back that nobody waited for.
 ///
-/// It holds as many as [`OutgoingConfig::hand_back_size`](super::OutgoingConfig::hand_back_size) says. What comes
-/// while it is full, or after it was dropped, is counted in
-/// [`ManagerTotals::hand_back_lost`](super::ManagerTotals::hand_back_lost): that count is zero in a program that reads
-/// it.
+/// It holds as many as [`OutgoingConfig::hand_back_size`](super::OutgoingConfig::hand_back_size) says. What
+/// comes while it is full, or after it was dropped, is counted in
+/// [`ManagerTotals::hand_back_lost`](super::ManagerTotals::hand_back_lost): that count is zero in a program
+/// that reads it.
 pub struct HandBack<T: Transport> {
     receiver: mpsc::Receiver<Failed<T>>,
 }

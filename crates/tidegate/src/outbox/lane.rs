@@ -246,8 +246,8 @@ impl<T: Transport> Lane<T> {
         inner.sender.in_flight -= sent + failed;
     }
 
-    /// Puts messages that were taken back to the head, the last of them first. Those that had to make room, or found
-    /// none, are returned.
+    /// Puts messages that were taken back to the head, the last of them first. Those that had to make room, or
+    /// found none, are returned.
     pub(super) fn put_back(&self, last_first: Vec<Envelope<T>>) -> Vec<Envelope<T>> {
         let mut displaced = Vec::new();
         let mut inner = self.lock();

@@ -18,8 +18,8 @@ use tokio::time::{Instant, timeout};
 
 /// One queue and one sender for each destination.
 ///
-/// At most [`OutgoingConfig::max_destinations`] at a time: a new one takes the place of the one that has been without
-/// messages for longest, and is refused when every one has something queued or under way.
+/// At most [`OutgoingConfig::max_destinations`] at a time: a new one takes the place of the one that has been
+/// without messages for longest, and is refused when every one has something queued or under way.
 ///
 /// Dropping it ends its senders. What they had not sent then goes to the [`HandBack`];
 /// [`shutdown`](Self::shutdown) is the orderly way.
@@ -90,8 +90,8 @@ impl<T: Transport> OutgoingRequestManager<T> {
         Ok((manager, receiver))
     }
 
-    /// Queues a message and returns at once: how full the queue is, how long to wait before the next message, and the
-    /// older message that made room for this one, if nobody waits for that.
+    /// Queues a message and returns at once: how full the queue is, how long to wait before the next message,
+    /// and the older message that made room for this one, if nobody waits for that.
     ///
     /// The delay is advice, and it is what keeps messages from being dropped: a producer that ignores it at
     /// [`QueueState::Saturated`] pushes out a message with each that it adds.
@@ -129,10 +129,10 @@ impl<T: Transport> OutgoingRequestManager<T> {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is queued before the future is first polled. Dropped while the message waits, it withdraws it: the
-    /// message is not sent, and its place comes free when its turn comes. Dropped while the message is being sent, it
-    /// changes nothing but that the reply is discarded; if the send fails, the message goes to the [`HandBack`]. No
-    /// other message is touched in any case.
+    /// Nothing is queued before the future is first polled. Dropped while the message waits, it withdraws it:
+    /// the message is not sent, and its place comes free when its turn comes. Dropped while the message is
+    /// being sent, it changes nothing but that the reply is discarded; if the send fails, the message goes to
+    /// the [`HandBack`]. No other message is touched in any case.
     pub async fn send(
         &self,
         destination: &T::Destination,
@@ -154,8 +154,8 @@ impl<T: Transport> OutgoingRequestManager<T> {
 
     /// Takes nothing new, sends what is queued for as long as `grace`, and returns what was not sent.
     ///
-    /// A message that a caller waits for goes back to that caller instead. One that was being sent when the time was
-    /// over may have been delivered, and says so.
+    /// A message that a caller waits for goes back to that caller instead. One that was being sent when the
+    /// time was over may have been delivered, and says so.
     ///
     /// # Cancel safety
     ///

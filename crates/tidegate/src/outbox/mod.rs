@@ -1,8 +1,8 @@
 //! What goes out: one bounded queue and one sender for each destination, so that a slow one holds up nobody else.
 //!
-//! [`OutgoingRequestManager`] takes messages without waiting and tells the producer how full the destination's queue
-//! is; its senders deliver them through a [`Transport`], in order, with a deadline, and again where that is safe.
-//! Nothing that was accepted disappears: it is delivered, or somebody gets it back and is told why.
+//! [`OutgoingRequestManager`] takes messages without waiting and tells the producer how full the destination's
+//! queue is; its senders deliver them through a [`Transport`], in order, with a deadline, and again where that
+//! is safe. Nothing that was accepted disappears: it is delivered, or somebody gets it back and is told why.
 //!
 //! | a message that | goes |
 //! |---|---|

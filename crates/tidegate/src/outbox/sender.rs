@@ -29,8 +29,8 @@ pub(super) struct Shared<T: Transport> {
 
 /// The sender of one destination.
 ///
-/// What it has in hand stays in its fields while it is being sent: whatever ends the send, or the sender itself, the
-/// messages are still there to be given to somebody.
+/// What it has in hand stays in its fields while it is being sent: whatever ends the send, or the sender
+/// itself, the messages are still there to be given to somebody.
 pub(super) struct Sender<T: Transport> {
     shared: Arc<Shared<T>>,
     lane: Arc<Lane<T>>,
@@ -85,9 +85,9 @@ impl<T: Transport> Sender<T> {
 
     /// Waits as long as the queue's state says for a fuller batch, and not at all for one that can't get fuller.
     ///
-    /// A transport that can't batch is never paced: its sender would only get slower than it is, the queue fuller,
-    /// and the pace slower still. A batch counts as full when the primary is: waiting longer would push messages out.
-    /// `false` when the sender should end.
+    /// A transport that can't batch is never paced: its sender would only get slower than it is, the queue
+    /// fuller, and the pace slower still. A batch counts as full when the primary is: waiting longer would push
+    /// messages out. `false` when the sender should end.
     async fn pace(&self) -> bool {
         let queue = &self.shared.config.queue;
         let delay = queue.delays.of(self.lane.state());
@@ -119,9 +119,10 @@ impl<T: Transport> Sender<T> {
         let expires = self.tickets.iter().map(|ticket| ticket.expires).max();
         let ends = far(Instant::now(), config.attempt_timeout);
         let ends = expires.map_or(ends, |expires| expires.min(ends));
+        let send = async { transport.send(&self.lane.destination, &self.messages).await };
         tokio::select! {
             biased;
-            attempt = guarded(transport.send(&self.lane.destination, &self.messages)) => attempt,
+            attempt = guarded(send) => attempt,
             () = sleep_until(ends) => Attempt::TimedOut,
             () = self.lane.stopped() => Attempt::Stopped,
         }
@@ -151,7 +152,8 @@ impl<T: Transport> Sender<T> {
         }
     }
 
-    /// Puts what is left of the batch back to the head of the queue where it may be sent again, and gives up the rest.
+    /// Puts what is left of the batch back to the head of the queue where it may be sent again, and gives up
+    /// the rest.
     fn failed(&mut self, cause: Cause<T::Error>, failure: Failure) {
         if failure != Failure::Final {
             self.failures = self.failures.saturating_add(1);

@@ -26,8 +26,8 @@ pub trait Transport: Send + Sync + 'static {
     /// What can go wrong.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Messages that one send takes at the most; 1 says that this transport can't batch. Asked once, when a manager
-    /// is made; 0 counts as 1.
+    /// Messages that one send takes at the most; 1 says that this transport can't batch. Asked once, when a
+    /// manager is made; 0 counts as 1.
     fn batch_max(&self) -> usize {
         1
     }
@@ -40,8 +40,8 @@ pub trait Transport: Send + Sync + 'static {
     ///
     /// # Cancel safety
     ///
-    /// The future is dropped when its deadline passes or the manager is shut down. What it had under way then counts
-    /// as [`Failure::Lost`]; a connection that is left in the middle of a message should be closed.
+    /// The future is dropped when its deadline passes or the manager is shut down. What it had under way then
+    /// counts as [`Failure::Lost`]; a connection that is left in the middle of a message should be closed.
     fn send(
         &self,
         destination: &Self::Destination,

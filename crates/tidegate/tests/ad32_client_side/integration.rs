@@ -46,8 +46,8 @@ fn quick() -> (Manager, HandBack<TcpTransport>) {
     manager(TcpTransport::new(), OutgoingConfig { attempt_timeout, ..config() })
 }
 
-/// Asia answers after 300 ms, closes each third connection and swallows each fifth message. The fast destinations are
-/// measured without it and beside it in turn, and the two are compared within a round.
+/// Asia answers after 300 ms, closes each third connection and swallows each fifth message. The fast
+/// destinations are measured without it and beside it in turn, and the two are compared within a round.
 #[tokio::test]
 async fn ad32_client_integration_4_slow_destination_does_not_block_fast_ones() {
     let fast = [

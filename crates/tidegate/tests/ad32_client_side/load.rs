@@ -12,9 +12,9 @@ const FAST: usize = 2;
 const MESSAGES: u64 = 60_000;
 const BODY_BYTES: usize = 1024;
 
-/// Sixty thousand messages of a kilobyte to ten datacentres, six of which do not answer and two of which lose what
-/// they get. Every message is alive in one place: what the manager holds is counted by who still shares its body, and
-/// no time enters into it.
+/// Sixty thousand messages of a kilobyte to ten datacentres, six of which do not answer and two of which lose
+/// what they get. Every message is alive in one place: what the manager holds is counted by who still shares
+/// its body, and no time enters into it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ad32_client_load_6_memory_bounded_under_sustained_cross_dc_traffic() {
     let queue = QueueConfig { control_size: 8, ..QueueConfig::default() };

@@ -7,4 +7,5 @@ mod load;
 mod pacing;
 mod sending;
 mod support;
+mod threads;
 mod unit;

@@ -23,8 +23,8 @@ struct Minute {
     state: QueueState,
 }
 
-/// A destination that takes a send in 1 ms, half as much traffic as it could take one by one (500 a second), and one
-/// burst of 450 messages at the start.
+/// A destination that takes a send in 1 ms, half as much traffic as it could take one by one (500 a second),
+/// and one burst of 450 messages at the start.
 fn minute(pace: Pace, batch_max: usize) -> Minute {
     let config = QueueConfig::default();
     let mut queue = RobustQueue::new(config).expect("the defaults are valid");
