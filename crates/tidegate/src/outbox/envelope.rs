@@ -20,6 +20,8 @@ pub(super) struct Ticket<T: Transport> {
     pub(super) class: MessageClass,
     pub(super) expires: Instant,
     pub(super) attempts: u32,
+    /// Whether one of these attempts may have delivered it.
+    pub(super) maybe_delivered: bool,
     /// Who waits for it, if anyone does.
     pub(super) waiter: Option<oneshot::Sender<Answer<T>>>,
 }
@@ -38,12 +40,11 @@ impl<T: Transport> Envelope<T> {
         self,
         destination: &T::Destination,
         cause: Cause<T::Error>,
-        maybe_delivered: bool,
     ) -> Option<Failed<T>> {
         if self.is_withdrawn() && self.ticket.attempts == 0 {
             return None;
         }
-        let Ticket { class, attempts, waiter, .. } = self.ticket;
+        let Ticket { class, attempts, maybe_delivered, waiter, .. } = self.ticket;
         let error = SendError { message: self.message, cause, attempts, maybe_delivered };
         let error = match waiter {
             // A waiter that has left meanwhile returns it.

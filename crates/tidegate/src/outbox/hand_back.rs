@@ -90,9 +90,8 @@ impl<T: Transport> HandBackSender<T> {
         destination: &T::Destination,
         envelope: Envelope<T>,
         cause: Cause<T::Error>,
-        maybe_delivered: bool,
     ) {
-        if let Some(failed) = envelope.fail(destination, cause, maybe_delivered) {
+        if let Some(failed) = envelope.fail(destination, cause) {
             self.hand_back(failed);
         }
     }

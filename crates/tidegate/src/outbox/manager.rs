@@ -110,7 +110,7 @@ impl<T: Transport> OutgoingRequestManager<T> {
     ) -> Result<Put<T::Message>, EnqueueError<T::Message>> {
         let put = self.put(destination, self.envelope(class, message, None)).map_err(opened)?;
         let Put { state, level, delay, dropped } = put;
-        let displaced = |dropped: Envelope<T>| dropped.fail(destination, Cause::Displaced, false);
+        let displaced = |dropped: Envelope<T>| dropped.fail(destination, Cause::Displaced);
         let dropped = dropped.and_then(displaced).map(|failed| failed.error.message);
         Ok(Put { state, level, delay, dropped })
     }
@@ -144,7 +144,7 @@ impl<T: Transport> OutgoingRequestManager<T> {
             .put(destination, self.envelope(class, message, Some(waiter)))
             .map_err(|error| opened(error).into_send_error())?;
         if let Some(dropped) = put.dropped {
-            self.shared.hand_back.give_up(destination, dropped, Cause::Displaced, false);
+            self.shared.hand_back.give_up(destination, dropped, Cause::Displaced);
         }
         match answer.await {
             Ok(answer) => answer,
@@ -211,7 +211,8 @@ impl<T: Transport> OutgoingRequestManager<T> {
         waiter: Option<oneshot::Sender<Answer<T>>>,
     ) -> Envelope<T> {
         let expires = far(Instant::now(), self.shared.config.message_timeout);
-        Envelope { message, ticket: Ticket { class, expires, attempts: 0, waiter } }
+        let ticket = Ticket { class, expires, attempts: 0, maybe_delivered: false, waiter };
+        Envelope { message, ticket }
     }
 
     fn put(&self, destination: &T::Destination, envelope: Envelope<T>) -> Taken<T> {

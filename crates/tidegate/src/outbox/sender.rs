@@ -80,6 +80,8 @@ impl<T: Transport> Sender<T> {
                 Attempt::Stopped => return,
             }
             self.back_off().await;
+            // A transport that is always ready must not keep its thread from everybody else.
+            tokio::task::consume_budget().await;
         }
     }
 
@@ -104,7 +106,7 @@ impl<T: Transport> Sender<T> {
         let max = self.shared.batch_max;
         let expired = self.lane.take(max, now, &mut self.messages, &mut self.tickets);
         for envelope in expired {
-            self.give_up(envelope, Cause::Expired, false);
+            self.give_up(envelope, Cause::Expired);
         }
     }
 
@@ -155,8 +157,13 @@ impl<T: Transport> Sender<T> {
     /// Puts what is left of the batch back to the head of the queue where it may be sent again, and gives up
     /// the rest.
     fn failed(&mut self, cause: Cause<T::Error>, failure: Failure) {
-        if failure != Failure::Final {
-            self.failures = self.failures.saturating_add(1);
+        self.failures = match failure {
+            // The message is at fault. The destination is there, and has said so.
+            Failure::Final => 0,
+            _ => self.failures.saturating_add(1),
+        };
+        if failure == Failure::Lost {
+            self.doubt();
         }
         let last_first: Vec<_> = self.in_hand().rev().collect();
         let now = Instant::now();
@@ -172,12 +179,16 @@ impl<T: Transport> Sender<T> {
             last_first.into_iter().partition(|envelope| again && in_time(envelope));
         self.lane.count_ends(0, over.len());
         for envelope in over.into_iter().rev() {
-            self.give_up(envelope, cause.clone(), failure == Failure::Lost);
+            self.give_up(envelope, cause.clone());
         }
         for envelope in self.lane.put_back(again) {
-            let maybe_delivered = failure == Failure::Lost && envelope.ticket.attempts > 0;
-            self.give_up(envelope, Cause::Displaced, maybe_delivered);
+            self.give_up(envelope, Cause::Displaced);
         }
+    }
+
+    /// Nobody knows whether what is in hand was delivered.
+    fn doubt(&mut self) {
+        self.tickets.iter_mut().for_each(|ticket| ticket.maybe_delivered = true);
     }
 
     fn may_repeat(&self, failure: Failure) -> bool {
@@ -202,8 +213,8 @@ impl<T: Transport> Sender<T> {
         together.map(|(message, ticket)| Envelope { message, ticket })
     }
 
-    fn give_up(&self, envelope: Envelope<T>, cause: Cause<T::Error>, maybe_delivered: bool) {
-        self.shared.hand_back.give_up(&self.lane.destination, envelope, cause, maybe_delivered);
+    fn give_up(&self, envelope: Envelope<T>, cause: Cause<T::Error>) {
+        self.shared.hand_back.give_up(&self.lane.destination, envelope, cause);
     }
 
     fn now(&self) -> Duration {
@@ -214,19 +225,12 @@ impl<T: Transport> Sender<T> {
 /// However it ends, stopped, drained, with its runtime or by a panic of ours: what it leaves goes to somebody.
 impl<T: Transport> Drop for Sender<T> {
     fn drop(&mut self) {
+        self.doubt();
         let in_hand: Vec<_> = self.in_hand().collect();
         let (queued, mode) = self.lane.close(in_hand.len());
-        let in_hand = in_hand.into_iter().map(|envelope| (envelope, true));
-        // One that waits for its next attempt may have been delivered by the one before.
-        let idempotent = self.shared.config.safety == Safety::Idempotent;
-        let queued = queued.into_iter().map(|envelope| {
-            let maybe_delivered = idempotent && envelope.ticket.attempts > 0;
-            (envelope, maybe_delivered)
-        });
-        let destination = &self.lane.destination;
         let mut unsent = Vec::new();
-        for (envelope, maybe_delivered) in in_hand.chain(queued) {
-            let failed = envelope.fail(destination, Cause::Closed, maybe_delivered);
+        for envelope in in_hand.into_iter().chain(queued) {
+            let failed = envelope.fail(&self.lane.destination, Cause::Closed);
             match (failed, mode) {
                 (Some(failed), Mode::Draining | Mode::Stopped) => unsent.push(failed),
                 (Some(failed), Mode::Open | Mode::Abandoned) => {

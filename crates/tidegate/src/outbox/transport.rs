@@ -41,7 +41,9 @@ pub trait Transport: Send + Sync + 'static {
     /// # Cancel safety
     ///
     /// The future is dropped when its deadline passes or the manager is shut down. What it had under way then
-    /// counts as [`Failure::Lost`]; a connection that is left in the middle of a message should be closed.
+    /// counts as [`Failure::Lost`], for nobody can tell how far it got: a transport that wants an unanswered
+    /// connect to count as [`Failure::Unreachable`] ends that by itself, sooner. A connection that is left in the
+    /// middle of a message should be closed.
     fn send(
         &self,
         destination: &Self::Destination,

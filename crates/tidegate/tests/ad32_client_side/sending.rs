@@ -87,10 +87,33 @@ async fn what_may_have_been_delivered_is_sent_again_only_where_that_is_harmless(
     assert_eq!(again.transport().sends().len(), 3);
 }
 
+/// The doubt of one attempt outlives the next, which certainly delivered nothing.
+#[tokio::test(start_paused = true)]
+async fn what_may_have_been_delivered_once_stays_doubtful() {
+    let config = OutgoingConfig { safety: Safety::Idempotent, attempts_max: 2, ..generous() };
+    let (manager, _hand_back) = manager(Wire::new(), config);
+    manager.transport().set(at(1), Behaviour::FailTimes(1, Failure::Lost));
+    let destination = at(1);
+    let send = manager.send(&destination, Dispatch, 5);
+    let then = async {
+        while manager.transport().sends().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        manager.transport().set(at(1), Behaviour::Fail(Failure::Unreachable));
+    };
+    let (answer, ()) = tokio::join!(biased; send, then);
+    let error = answer.expect_err("nobody is there");
+    assert!(matches!(error.cause, Cause::Transport(_)), "{error:?}");
+    assert_eq!((error.message, error.attempts, error.maybe_delivered), (5, 2, true));
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_can_not_succeed_is_not_tried_again_and_holds_up_nobody() {
     let (manager, _hand_back) = manager(Wire::new(), generous());
+    manager.transport().set(at(1), Behaviour::Fail(Failure::Unreachable));
+    manager.send(&at(1), Dispatch, 4).await.expect_err("nobody is there");
     manager.transport().set(at(1), Behaviour::Fail(Failure::Final));
+    manager.send(&at(1), Dispatch, 4).await.expect_err("now there is, and it is final");
     let start = Instant::now();
     let error = manager.send(&at(1), Dispatch, 5).await.expect_err("it is final");
     assert_eq!((error.message, error.attempts, error.maybe_delivered), (5, 1, false));
@@ -199,4 +222,17 @@ async fn the_hand_back_is_bounded_and_what_it_could_not_hold_is_counted() {
     assert_eq!((totals.handed_back, totals.hand_back_lost), (10, 15));
     let held = std::iter::from_fn(|| hand_back.try_recv()).count();
     assert_eq!(held, 10);
+}
+
+/// A destination that answers at once and is never out of messages still leaves its thread to others.
+#[tokio::test]
+async fn a_transport_that_is_always_ready_does_not_keep_its_thread() {
+    let (manager, _hand_back) = manager(Wire::new(), config());
+    for number in 0..600 {
+        let _ = manager.enqueue(&at(1), Data, number).expect("there is room");
+    }
+    // The sender runs for the first time here; when this runs again, it has not sent everything.
+    tokio::task::yield_now().await;
+    let sent = manager.transport().delivered(at(1)).len();
+    assert!((1..600).contains(&sent), "{sent} of 600");
 }
