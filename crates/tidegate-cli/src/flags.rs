@@ -1,4 +1,5 @@
 use crate::mock_flags::{self, MockFlags};
+use crate::threshold_flags::{self, ThresholdCommand};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -33,6 +34,9 @@ pub enum Command {
     /// Start a synthetic inference server, for trying out and for drills
     #[command(after_help = mock_flags::EXAMPLES)]
     Mock(MockFlags),
+    /// Read or change when the workers of a running gateway count as busy
+    #[command(subcommand, after_help = threshold_flags::EXAMPLES)]
+    Threshold(ThresholdCommand),
     /// Write, check or show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),

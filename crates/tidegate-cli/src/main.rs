@@ -1,12 +1,14 @@
 //! The binary `tidegate`. It exits with 0 when all went well, 1 when something failed, and 2 when what was
 //! typed or configured is wrong.
 
+mod admin;
 mod commands;
 mod failure;
 mod flags;
 mod logging;
 mod mock_flags;
 mod sources;
+mod threshold_flags;
 
 use clap::Parser;
 use failure::Failure;
@@ -30,6 +32,9 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Up(flags) => commands::up::run(&flags),
         Command::Mock(flags) => commands::mock::run(&flags),
+        Command::Threshold(command) => {
+            commands::threshold::run(&command).map(|()| ExitCode::SUCCESS)
+        }
         Command::Config(command) => commands::config::run(&command).map(|()| ExitCode::SUCCESS),
     }
 }

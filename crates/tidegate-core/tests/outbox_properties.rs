@@ -308,15 +308,17 @@ proptest! {
             steps.into_iter().filter(|step| !matches!(step, Step::PutBack(_))).collect();
         let (mut queue, mut tally) = drive(config, &steps);
         tally.taken.extend(std::iter::from_fn(|| queue.get()));
-        let (control, line): (Vec<Message>, Vec<Message>) =
-            tally.taken.iter().copied().partition(|message: &Message| message.class == Class::Control);
+        let of_control = |message: &Message| message.class == Class::Control;
+        let (control, line): (Vec<_>, Vec<_>) = tally.taken.into_iter().partition(of_control);
         prop_assert!(control.is_sorted());
         prop_assert!(line.is_sorted_by_key(|message| message.number));
     }
 
     /// Of one class that was put and never taken, the newest are there.
     #[test]
-    fn the_newest_are_preserved(config in config(), count in 1..200u64, telemetry in any::<bool>()) {
+    fn the_newest_are_preserved(
+        config in config(), count in 1..200u64, telemetry in any::<bool>(),
+    ) {
         let class = if telemetry { Class::Telemetry } else { Class::Data };
         let steps: Vec<_> = (0..count).map(|_| Step::Put(class)).collect();
         let (mut queue, tally) = drive(config, &steps);

@@ -5,6 +5,7 @@
 //!
 //! - [`admission`]: the decisions themselves, synchronous and without a lock, for any kind of server.
 //! - [`layer`]: the same as a tower layer, for HTTP services (axum, tonic, hyper).
+//! - [`outbox`]: one bounded queue and one sender for each destination of what goes out.
 //! - [`routing`]: a worker for each request that has room for it, or a refusal when none has.
 //! - [`retry`]: the other side: a client that tries again without making an overload worse.
 //!
@@ -32,11 +33,12 @@ pub use tidegate_core::admission::{
     InFlightTracker, LoadState, MessageClass, MessageKind, MessagePriority, Outcome, OwnedPermit,
     Permit, PriorityLimits, PriorityLoadStats, Reason, Refusal, Role, Sharing,
 };
+pub use tidegate_core::signal;
 
 pub mod layer;
+pub mod outbox;
 pub mod retry;
 pub mod routing;
-pub use tidegate_core::outbox;
 
 /// The README's example is a test, so that it stays true.
 #[cfg(doctest)]

@@ -1,10 +1,12 @@
-//! Deciding touches no heap: not to admit, not to release, not to refuse, not to look.
+//! Deciding touches no heap: not to admit, not to release, not to refuse, not to look, and not to queue once a
+//! queue has its buffers.
 
 use allocation_counter::measure;
 use std::hint::black_box;
 use std::sync::Arc;
 use tidegate::admission::{RetryAdvisor, RetryBounds};
-use tidegate::{InFlightTracker, MessagePriority, Outcome, PriorityLimits, Sharing};
+use tidegate::outbox::{QueueConfig, RobustQueue};
+use tidegate::{InFlightTracker, MessageClass, MessagePriority, Outcome, PriorityLimits, Sharing};
 
 const ROUNDS: usize = 1000;
 
@@ -69,4 +71,33 @@ fn looking_and_advising_allocates_nothing() {
     });
     drop(held);
     assert_eq!(count, 0);
+}
+
+#[test]
+fn a_queue_that_has_its_buffers_allocates_nothing() {
+    let classes = [
+        MessageClass::Data,
+        MessageClass::Telemetry,
+        MessageClass::Dispatch,
+        MessageClass::Control,
+    ];
+    let mut queue = RobustQueue::new(QueueConfig::default()).expect("the defaults are valid");
+    let mut batch = Vec::with_capacity(64);
+    // More than it holds, in and out again: every way through it, at the bound and below.
+    let mut fill_and_drain = |queue: &mut RobustQueue<usize>| {
+        for class in classes {
+            for number in 0..ROUNDS {
+                let _ = black_box(queue.put(class, number));
+            }
+            while queue.get_batch(64, &mut batch) > 0 {
+                let last = batch.pop().expect("there was at least one");
+                let _ = black_box(queue.put_back(class, last));
+                black_box(queue.get());
+                black_box(queue.stats());
+                batch.clear();
+            }
+        }
+    };
+    assert!(allocations(|| fill_and_drain(&mut queue)) > 0, "it grows at first");
+    assert_eq!(allocations(|| fill_and_drain(&mut queue)), 0);
 }

@@ -4,4 +4,5 @@ mod banner;
 pub mod config;
 pub mod mock;
 mod signals;
+pub mod threshold;
 pub mod up;

@@ -1,8 +1,8 @@
 //! Implementation: one line of messages that can be left from its middle.
 //!
-//! Each class that shares the line has a ring of its own, and every message a place number. The head of the line is
-//! the ring head with the lowest number, and the oldest of a class is the head of its ring: both are found without
-//! a search and taken without moving anything else.
+//! Each class that shares the line has a ring of its own, and every message a place number. The head of the
+//! line is the ring head with the lowest number, and the oldest of a class is the head of its ring: both are
+//! found without a search and taken without moving anything else.
 
 use std::collections::VecDeque;
 

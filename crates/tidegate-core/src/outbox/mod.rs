@@ -1,8 +1,8 @@
 //! The queue of one destination: bounded, first in first out, and honest about what it can't hold.
 //!
-//! [`RobustQueue`] is one line of messages, split at the primary's size: what is behind that is the overflow, always
-//! newer than the primary, and moves up as the primary drains. [`QueueState`] says how full it is, and a producer is
-//! told so with every message. What happens at the bound depends on the class of the message:
+//! [`RobustQueue`] is one line of messages, split at the primary's size: what is behind that is the overflow,
+//! always newer than the primary, and moves up as the primary drains. [`QueueState`] says how full it is, and a
+//! producer is told so with every message. What happens at the bound depends on the class of the message:
 //!
 //! | class | at the bound |
 //! |---|---|

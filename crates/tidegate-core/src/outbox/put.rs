@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// A message was taken. What the producer should know of the queue behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a message that was dropped to make room is in here"]
 pub struct Put<T> {
     /// How full the queue is now.
@@ -20,7 +20,7 @@ pub struct Put<T> {
 }
 
 /// A message was not taken: here it is. The queue is as it was, but for the count of refusals.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Refused<T> {
     /// The message.
     pub value: T,

@@ -6,9 +6,12 @@ use std::collections::VecDeque;
 
 /// The messages for one destination, in the order in which they came.
 ///
-/// It never holds more than `primary_size + overflow_size` messages and `control_size` control messages, and it never
-/// loses one: each was taken, or given back to somebody who can say what becomes of it. It allocates as it fills and
-/// not a message more; once its buffers have grown, nothing is allocated.
+/// It never holds more than `primary_size + overflow_size` messages and `control_size` control messages, and it
+/// never loses one: each was taken, or given back to somebody who can say what becomes of it.
+///
+/// It allocates as it fills, and nothing once its buffers have grown. Dispatch, data and telemetry have a
+/// buffer each, and each can grow to the bound: a queue that was filled by one after the other keeps room for
+/// three times that.
 ///
 /// ```
 /// use tidegate_core::admission::MessageClass::{Control, Data};
@@ -166,6 +169,13 @@ impl<T> RobustQueue<T> {
     #[inline]
     pub fn len(&self) -> usize {
         self.lines.length() + self.control.len()
+    }
+
+    /// Control messages that wait.
+    #[must_use]
+    #[inline]
+    pub fn control_len(&self) -> usize {
+        self.control.len()
     }
 
     /// Whether nothing waits.

@@ -92,8 +92,10 @@ impl Target {
             scheme,
             host: address.ip().to_string(),
             port: address.port(),
+            models: None,
         };
-        let fleet = Fleet::new(&[target]).unwrap();
+        let described = Config { upstreams: vec![target], ..Config::default() };
+        let fleet = Fleet::new(&described).unwrap();
         let connector = Connector::new(&config, scheme == Scheme::Https).unwrap();
         let scraper = Scraper::new(&fleet, connector);
         Self { fleet, scraper }
