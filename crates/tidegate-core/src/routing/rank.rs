@@ -20,6 +20,9 @@ pub struct RankLoad {
     outstanding: Sums,
     /// Of that, what the report does not have.
     unreported: Sums,
+    /// What the report has and has ended since. Without it a worker whose requests are short would look full from
+    /// one report to the next.
+    ended: Sums,
     recent: [Sums; STRETCHES],
     older: Sums,
     /// The stretch that charges are counted in now.
@@ -71,6 +74,7 @@ impl Default for RankLoad {
             report: None,
             outstanding: Sums::default(),
             unreported: Sums::default(),
+            ended: Sums::default(),
             recent: [Sums::default(); STRETCHES],
             older: Sums::default(),
             newest: 0,
@@ -115,6 +119,7 @@ impl RankLoad {
         }
         self.advance(at);
         self.report = Some(Heard { report, at });
+        self.ended = Sums::default();
         let (covered, oldest) = (stretch_of(at.saturating_sub(SETTLE)), self.oldest_recent());
         // What is older than the ring is one sum, which a report has as a whole or not at all.
         if covered < oldest || covered <= self.covered {
@@ -156,18 +161,22 @@ impl RankLoad {
         let report = self.report().unwrap_or_default();
         let kv = match report.kv() {
             KvUsage::Blocks { active, total } => {
-                KvUsage::Blocks { active: active.saturating_add(self.unreported.blocks), total }
+                let left = active.saturating_sub(self.ended.blocks);
+                KvUsage::Blocks { active: left.saturating_add(self.unreported.blocks), total }
             }
             unknown => unknown,
         };
         let prefill_tokens = match report.active_prefill_tokens {
-            Some(tokens) => tokens.saturating_add(self.unreported.tokens),
+            Some(tokens) => {
+                tokens.saturating_sub(self.ended.tokens).saturating_add(self.unreported.tokens)
+            }
             // Nobody tells, so what was sent and has not begun to answer is the best that is known.
             None => self.outstanding.tokens,
         };
         // What was sent and has not ended is there, whatever a report says that was made too early to have it.
-        let told =
-            report.requests().map_or(0, |told| told.saturating_add(self.unreported.requests));
+        let told = report.requests().map_or(0, |told| {
+            told.saturating_sub(self.ended.requests).saturating_add(self.unreported.requests)
+        });
         let requests = told.max(self.outstanding.requests);
         RankView { kv, prefill_tokens, requests, unreported: self.unreported }
     }
@@ -175,6 +184,7 @@ impl RankLoad {
     fn take_off(&mut self, stretch: u64, sums: Sums) {
         self.outstanding.subtract(sums);
         if stretch < self.covered {
+            self.ended.add(sums);
             return;
         }
         self.unreported.subtract(sums);
@@ -346,8 +356,10 @@ mod tests {
         for ticket in tickets {
             rank.release(ticket);
         }
-        assert_eq!(rank.view().kv, KvUsage::Blocks { active: 25, total: 100 });
+        assert_eq!(rank.view().kv, KvUsage::Blocks { active: 0, total: 100 }, "room at once");
         assert_eq!(rank.outstanding(), 0);
+        rank.hear(kv(7, 100), ms(800));
+        assert_eq!(rank.view().kv, KvUsage::Blocks { active: 7, total: 100 });
     }
 
     #[test]
