@@ -29,9 +29,9 @@ unit: ## Unit, integration and documentation tests
 	$(CARGO) test --workspace --locked
 
 # Loom needs its own cfg for every crate; its own directory keeps that from rebuilding all the others.
-loom: ## Every interleaving of the in-flight tracker
+loom: ## Every interleaving of the in-flight tracker and of the retry budget
 	RUSTFLAGS="--cfg loom" $(CARGO) test -p tidegate-core --release --locked \
-		--test loom_in_flight --target-dir target/loom
+		--test loom_in_flight --test loom_retry_budget --target-dir target/loom
 
 doc: ## The API documentation
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

@@ -6,6 +6,7 @@
 //! - [`admission`]: the decisions themselves, synchronous and without a lock, for any kind of server.
 //! - [`layer`]: the same as a tower layer, for HTTP services (axum, tonic, hyper).
 //! - [`outbox`]: one bounded queue and one sender for each destination of what goes out.
+//! - [`retry`]: the other side: a client that tries again without making an overload worse.
 //!
 //! ```
 //! use tidegate::{InFlightTracker, LoadState, MessagePriority, Role, Sharing};
@@ -35,6 +36,7 @@ pub use tidegate_core::signal;
 
 pub mod layer;
 pub mod outbox;
+pub mod retry;
 pub mod routing;
 
 /// The README's example is a test, so that it stays true.

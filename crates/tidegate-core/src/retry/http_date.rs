@@ -7,11 +7,22 @@ const MONTHS: [&str; 12] =
 
 const DAY_S: i64 = 86_400;
 
-/// A date in any of the forms that a recipient must accept; `None` for anything else and for what lies before
-/// the epoch. The name of the weekday is not compared with the date: nothing depends on it.
+/// Reads an HTTP date in any of the three forms that a recipient must accept, as the time since the Unix epoch;
+/// `None` for anything else and for what lies before the epoch. The name of the weekday is not compared with
+/// the date: nothing depends on it.
 ///
-/// `now` is needed for the years of two digits in the oldest form: they are never more than 50 years ahead.
-pub(super) fn parse(text: &str, now: Duration) -> Option<Duration> {
+/// `now`, since the epoch too, is needed for the years of two digits in the oldest form: they are never more
+/// than 50 years ahead.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate_core::retry::http_date;
+///
+/// let date = http_date("Sun, 06 Nov 1994 08:49:37 GMT", Duration::ZERO);
+/// assert_eq!(date, Some(Duration::from_secs(784_111_777)));
+/// ```
+#[must_use]
+pub fn http_date(text: &str, now: Duration) -> Option<Duration> {
     let parts: Vec<&str> = text.split_ascii_whitespace().take(7).collect();
     let (day, month, year, time) = match parts[..] {
         // Sun, 06 Nov 1994 08:49:37 GMT
@@ -88,7 +99,7 @@ mod tests {
     const IN_2026: Duration = Duration::from_secs(1_783_000_000);
 
     fn seconds(text: &str) -> Option<u64> {
-        parse(text, IN_2026).map(|time| time.as_secs())
+        http_date(text, IN_2026).map(|time| time.as_secs())
     }
 
     #[test]
@@ -147,12 +158,12 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in ".{0,60}", now in any::<Duration>()) {
-            let _ = parse(&text, now);
+            let _ = http_date(&text, now);
         }
 
         #[test]
         fn no_text_like_a_date_panics(text in "[A-Z][a-z]{2},? [0-9]{1,5}[- ][A-Z][a-z]{2}[- ][0-9]{1,5} [0-9:]{0,9} GMT") {
-            let _ = parse(&text, IN_2026);
+            let _ = http_date(&text, IN_2026);
         }
     }
 }

@@ -33,4 +33,5 @@ mod retry_after;
 pub use backoff::{Decorrelated, full_jitter};
 pub use budget::{BudgetLimits, BudgetUse, RetryBudget};
 pub use decide::{Decision, Failure, GiveUp, RetryOn, RetryPolicy, Safety, Tried, decide};
+pub use http_date::http_date;
 pub use retry_after::{RetryAfter, ServerSaid};

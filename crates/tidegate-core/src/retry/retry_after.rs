@@ -1,4 +1,4 @@
-use super::http_date;
+use super::http_date::http_date;
 use std::time::Duration;
 
 /// What a server said about coming back.
@@ -53,7 +53,7 @@ impl RetryAfter {
         let field = trim(field);
         let wait = match count(field) {
             Some(seconds) => Duration::from_secs(seconds),
-            None => http_date::parse(field, now)?.saturating_sub(now),
+            None => http_date(field, now)?.saturating_sub(now),
         };
         Some(Self::Wait(wait))
     }
