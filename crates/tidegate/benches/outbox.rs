@@ -7,11 +7,16 @@
 //! an absolute. Exit code 1 if it is missed, or if a message allocates.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::hint::black_box;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Instant;
 use tidegate::MessageClass::{Control, Data, Dispatch, Telemetry};
-use tidegate::outbox::{QueueConfig, RobustQueue};
+use tidegate::outbox::{
+    Delivery, OutgoingConfig, OutgoingRequestManager, QueueConfig, RobustQueue, Transport,
+};
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 /// Odd, so that the median is one that was measured.
@@ -44,6 +49,9 @@ enum Case {
     /// At the bound: each put is refused.
     PutRefused,
 }
+
+/// Takes batches and does nothing with them.
+struct Nowhere;
 
 struct Subjects {
     ring: VecDeque<Message>,
@@ -91,7 +99,73 @@ fn main() -> ExitCode {
         all_hold &= count == 0;
         println!("allocations of {OPERATIONS} {case:?}: {count}  {}", verdict(count == 0));
     }
+    print_whole_way();
     if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The whole way from a producer through a sender task, beside a channel and a task that reads it in batches. No
+/// target: what it adds is a deadline, the states, and an answer to what became of each message.
+fn print_whole_way() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime().expect("a runtime");
+    let mut pairs: Vec<_> =
+        (0..ROUNDS).map(|_| (through_manager(&runtime), through_channel(&runtime))).collect();
+    pairs.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+    let (manager, channel) = pairs[ROUNDS / 2];
+    println!(
+        "whole way, batches of {BATCH}: {manager:.0} ns each, {:.1} million/s; / tokio mpsc and a task: {:.2}",
+        1e3 / manager,
+        manager / channel
+    );
+}
+
+fn through_manager(runtime: &Runtime) -> f64 {
+    runtime.block_on(async {
+        let (manager, _hand_back) =
+            OutgoingRequestManager::new(Nowhere, OutgoingConfig::default()).expect("it is valid");
+        let destination: SocketAddr = ([127, 0, 0, 1], 9).into();
+        let start = Instant::now();
+        let mut sent = 0;
+        while sent < OPERATIONS {
+            for _ in 0..BATCH {
+                let put = manager.enqueue(&destination, Data, message(u64::from(sent)));
+                assert!(put.is_ok_and(|put| put.dropped.is_none()), "there is room");
+                sent += 1;
+            }
+            tokio::task::yield_now().await;
+        }
+        manager.shutdown(std::time::Duration::from_secs(60)).await;
+        assert_eq!(manager.stats()[0].sender.total_sent, u64::from(sent));
+        start.elapsed().as_nanos() as f64 / f64::from(sent)
+    })
+}
+
+fn through_channel(runtime: &Runtime) -> f64 {
+    runtime.block_on(async {
+        let (sender, mut receiver) = mpsc::channel(QueueConfig::default().bound());
+        let start = Instant::now();
+        let task = tokio::spawn(async move {
+            let mut received = 0;
+            let mut batch = Vec::with_capacity(BATCH);
+            while receiver.recv_many(&mut batch, BATCH).await > 0 {
+                received += batch.len();
+                black_box(&batch);
+                batch.clear();
+            }
+            received
+        });
+        let mut sent = 0;
+        while sent < OPERATIONS {
+            for _ in 0..BATCH {
+                sender.try_send(message(u64::from(sent))).expect("there is room");
+                sent += 1;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(sender);
+        assert_eq!(task.await.expect("it does not panic"), sent as usize);
+        start.elapsed().as_nanos() as f64 / f64::from(sent)
+    })
 }
 
 /// Nanoseconds an operation, by round and case.
@@ -160,6 +234,24 @@ impl Case {
 
     fn has_target(self) -> bool {
         !matches!(self, Self::VecDeque | Self::TokioMpsc)
+    }
+}
+
+// === impl Nowhere ===
+
+impl Transport for Nowhere {
+    type Destination = SocketAddr;
+    type Message = Message;
+    type Reply = ();
+    type Error = Infallible;
+
+    fn batch_max(&self) -> usize {
+        BATCH
+    }
+
+    async fn send(&self, _: &SocketAddr, batch: &[Message]) -> Delivery<(), Infallible> {
+        black_box(batch);
+        Ok(vec![(); batch.len()])
     }
 }
 
