@@ -73,7 +73,7 @@ impl WorkerLedger {
     /// What this request is expected to cost here: as many blocks as requests turned out to take, once that is
     /// known.
     #[must_use]
-    pub fn expect(&self, charge: Charge) -> Charge {
+    pub fn estimate(&self, charge: Charge) -> Charge {
         match self.blocks_per_request {
             Some(blocks) => Charge::new(blocks.round() as u64, charge.prefill_tokens),
             None => charge,
@@ -312,9 +312,9 @@ mod tests {
     fn what_requests_take_is_learned_from_reports() {
         let mut ledger = WorkerLedger::new(OnSilence::Free);
         let guess = Charge::new(2, 30);
-        assert_eq!(ledger.expect(guess), guess);
+        assert_eq!(ledger.estimate(guess), guess);
         ledger.hear(0, LoadReport { running: Some(10), ..kv(200, 1000) }, NOW);
-        assert_eq!(ledger.expect(guess), Charge::new(20, 30));
+        assert_eq!(ledger.estimate(guess), Charge::new(20, 30));
     }
 
     #[test]

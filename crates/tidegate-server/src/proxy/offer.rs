@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// How often a connection may turn out to be closed by the upstream just when it is used again, before the upstream
-/// itself is taken for broken.
+/// How often a connection may turn out to be closed just when it is used again, before its upstream is taken for
+/// broken.
 const STALE_MAX: u32 = 1;
 
 /// What a request needs to be sent a second time: only made when repeating it is safe.

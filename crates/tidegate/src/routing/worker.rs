@@ -109,14 +109,14 @@ impl Worker {
     ) -> Result<Ticket, Standing> {
         let limits = model.limits();
         self.change(|state| {
-            let charge = state.ledger.expect(charge);
+            let charge = state.ledger.estimate(charge);
             state.ledger.try_charge(charge, limits.of(priority), now)
         })
     }
 
     pub(super) fn charge_anyway(&self, charge: Charge, now: Duration) -> Ticket {
         self.change(|state| {
-            let charge = state.ledger.expect(charge);
+            let charge = state.ledger.estimate(charge);
             state.ledger.charge_anyway(charge, now)
         })
     }
