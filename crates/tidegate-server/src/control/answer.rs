@@ -32,7 +32,12 @@ pub async fn answer<B: Body<Data = Bytes>>(
             Handler::Metrics => text(metrics::render(shared)),
             Handler::Stats => json_response(StatusCode::OK, &GatewayStats::of(shared)),
             Handler::BusyThreshold => {
-                return asker.fit(thresholds(shared, request, guarded).await, Unread::None);
+                let (response, read) = thresholds(shared, request, guarded).await;
+                if let Some(permit) = permit {
+                    permit.success();
+                }
+                let unread = if read { Unread::None } else { unread };
+                return asker.fit(response, unread);
             }
         }
     };
@@ -42,14 +47,15 @@ pub async fn answer<B: Body<Data = Bytes>>(
     asker.fit(response, unread)
 }
 
+/// With the answer: whether the request was read to its end.
 async fn thresholds<B: Body<Data = Bytes>>(
     shared: &Shared,
     request: Request<B>,
     guarded: bool,
-) -> Response<GatewayBody> {
+) -> (Response<GatewayBody>, bool) {
     match busy_threshold::answer(shared, request, guarded).await {
-        Ok(told) => json_response(StatusCode::OK, &told),
-        Err(error) => rescue::threshold(&error),
+        Ok(told) => (json_response(StatusCode::OK, &told), true),
+        Err(error) => (rescue::threshold(&error), error.is_after_reading()),
     }
 }
 

@@ -5,6 +5,7 @@ use http_body::Body;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 use tidegate::routing::{BusyThresholds, OutOfRange, UnknownModel};
@@ -17,6 +18,7 @@ const READ_MAX: Duration = Duration::from_secs(10);
 /// The most tokens or requests that a threshold can say.
 const COUNT_MAX: u64 = 1_000_000_000;
 
+const NAMED: &str = "a model's name";
 const DECODE: &str = "active_decode_blocks_threshold";
 const PREFILL: &str = "active_prefill_tokens_threshold";
 const REQUESTS: &str = "active_requests_threshold";
@@ -57,7 +59,7 @@ pub enum ThresholdError {
     #[error("the body broke off or did not come within {READ_MAX:?}")]
     Broken,
     /// A field has the wrong type, or is missing, or is none that there is.
-    #[error("{field}: {given} was given, {expected} is expected")]
+    #[error("{field}: {given} was given; expected is {expected}")]
     WrongType {
         /// Which.
         field: String,
@@ -67,7 +69,7 @@ pub enum ThresholdError {
         expected: &'static str,
     },
     /// A field has the right type and a value that makes no sense.
-    #[error("{field}: {given} is out of range, {expected} is expected")]
+    #[error("{field}: {given} is out of range; expected is {expected}")]
     OutOfRange {
         /// Which.
         field: &'static str,
@@ -125,6 +127,9 @@ pub async fn answer<B: Body<Data = Bytes>>(
     let bytes = timeout(READ_MAX, collect(body)).await.map_err(|_| ThresholdError::Broken)??;
     let change = match (&parts.method, model_of(parts.uri.query())) {
         (&Method::DELETE, Some(model)) if bytes.is_empty() => Change::clear(model),
+        (&Method::DELETE, None) if bytes.is_empty() => {
+            return Err(wrong("model", &Value::Null, NAMED));
+        }
         (&Method::DELETE, _) => Change::clear(Change::parse(&bytes)?.model),
         _ => Change::parse(&bytes)?,
     };
@@ -134,7 +139,7 @@ pub async fn answer<B: Body<Data = Bytes>>(
 fn read(shared: &Shared, query: Option<&str>) -> Result<Told, ThresholdError> {
     let monitor = shared.fleet.monitor();
     if let Some(model) = model_of(query) {
-        let thresholds = monitor.change_thresholds(&model, |same| same)?;
+        let thresholds = monitor.thresholds_of(&model)?;
         return Ok(Told::One(ModelThresholds { model, thresholds }));
     }
     let all = monitor.thresholds().into_iter();
@@ -159,10 +164,11 @@ fn apply(shared: &Shared, change: &Change) -> Result<Told, ThresholdError> {
 /// Browsers say where a page that asks comes from; nobody else does.
 fn is_cross_origin(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
-    match (text(header::ORIGIN), text(header::HOST)) {
-        (None, _) => false,
-        (Some(origin), host) => origin.split_once("://").map(|(_, origin)| origin) != host,
-    }
+    let Some(origin) = text(header::ORIGIN) else { return false };
+    let (_, origin) = origin.split_once("://").unwrap_or_default();
+    // A name can be made to point here by whoever owns it; an address can't.
+    let ours = origin.parse::<SocketAddr>().is_ok() || origin.starts_with("localhost:");
+    !ours || text(header::HOST) != Some(origin)
 }
 
 fn model_of(query: Option<&str>) -> Option<String> {
@@ -174,7 +180,8 @@ fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
-        let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        let hex = tail.get(..2).filter(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+        let hex = hex.and_then(|hex| std::str::from_utf8(hex).ok());
         match (first, hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
             (b'%', Some(byte)) => {
                 bytes.push(byte);
@@ -230,7 +237,7 @@ impl Change {
         }
         let model = match fields.get("model") {
             Some(Value::String(model)) => model.clone(),
-            other => return Err(wrong("model", other.unwrap_or(&Value::Null), "a model's name")),
+            other => return Err(wrong("model", other.unwrap_or(&Value::Null), NAMED)),
         };
         Ok(Self {
             model,
@@ -295,6 +302,17 @@ fn wrong(field: &str, value: &Value, expected: &'static str) -> ThresholdError {
 // === impl ThresholdError ===
 
 impl ThresholdError {
+    /// Whether the body was read to its end before it was found.
+    #[must_use]
+    pub fn is_after_reading(&self) -> bool {
+        match self {
+            Self::NotJson(_) | Self::WrongType { .. } | Self::OutOfRange { .. } => true,
+            Self::UnknownModel(_) => true,
+            Self::TooLong | Self::Broken => false,
+            Self::Method | Self::ReadOnlyHere | Self::CrossOrigin => false,
+        }
+    }
+
     /// The field that it is about, if it is about one.
     #[must_use]
     pub fn field(&self) -> Option<&str> {
@@ -357,8 +375,8 @@ mod tests {
     #[test]
     fn a_model_in_a_query_may_be_encoded() {
         assert_eq!(
-            model_of(Some("x=1&model=Qwen%2FQwen3+a%zz")),
-            Some("Qwen/Qwen3 a%zz".to_owned())
+            model_of(Some("x=1&model=Qwen%2FQwen3+a%zz%+f")),
+            Some("Qwen/Qwen3 a%zz% f".to_owned())
         );
         assert_eq!(model_of(Some("models=a")), None);
     }

@@ -27,6 +27,8 @@ struct Queue {
     waiting: RobustQueue<Waiter>,
     /// Waiters that left; they are found when their turn comes, or when there are too many of them.
     gone: usize,
+    /// Those that made room for what the queue itself drops nothing for.
+    displaced: u64,
     totals: SenderStats,
 }
 
@@ -99,6 +101,7 @@ impl Line {
                 sent: 0,
                 waiting: RobustQueue::new(queue)?,
                 gone: 0,
+                displaced: 0,
                 totals: SenderStats::default(),
             }),
             passed: AtomicU64::new(0),
@@ -137,6 +140,7 @@ impl Line {
         let mut stats = queue.waiting.stats();
         let passed = self.passed.load(Ordering::Relaxed);
         stats.total_enqueued += passed;
+        stats.total_dropped += queue.displaced;
         let in_flight = match self.concurrency {
             0 => with_upstream,
             _ => queue.sent,
@@ -242,17 +246,11 @@ impl Queue {
             self.waiting.retain(|waiter| !waiter.turn.is_closed());
             self.gone = 0;
         }
-        match self.waiting.put(class, waiter) {
-            Ok(_displaced) => Ok(()),
-            Err(refused) => {
-                let waiter = refused.value;
-                if !self.make_room(waiter.priority) {
-                    return Err(LineRefusal::Full { waiting: self.waiting.len() });
-                }
-                let again = self.waiting.put(class, waiter);
-                again.map(|_| ()).map_err(|_| LineRefusal::Full { waiting: self.waiting.len() })
-            }
+        if self.waiting.len() >= self.waiting.config().bound() && class == MessageClass::Dispatch {
+            self.displaced += u64::from(self.make_room(waiter.priority));
         }
+        let put = self.waiting.put(class, waiter);
+        put.map(|_displaced| ()).map_err(|_| LineRefusal::Full { waiting: self.waiting.len() })
     }
 
     /// Lets the longest waiting of the lowest priority go, if that is below this one. A queue of messages never

@@ -78,7 +78,19 @@ fn an_unknown_model_is_an_error_that_names_those_there_are() {
     let router = router(&[]);
     router.monitor().add_worker("a", Some(&names(&["m", "n"])));
     let error = router.monitor().change_thresholds("x", |old| old).unwrap_err();
-    assert_eq!(error.to_string(), "there is no model \"x\"; there are: m, n");
+    assert_eq!(error.to_string(), "there is no model \"x\"; there are: m, n, *");
+}
+
+#[test]
+fn a_model_that_nobody_serves_any_more_makes_room_for_others() {
+    let monitor = WorkerMonitor::new(MonitorConfig { models_max: 3, ..MonitorConfig::default() });
+    let id = monitor.add_worker("a", Some(&names(&["keep"])));
+    monitor.change_thresholds("keep", |old| old).unwrap();
+    for adapter in 0..50 {
+        monitor.set_models(id, Some(&names(&[&format!("adapter-{adapter}")])));
+    }
+    let known: Vec<_> = monitor.models().into_iter().map(|model| model.model).collect();
+    assert_eq!(known, ["adapter-49", "keep", "*"]);
 }
 
 #[test]
@@ -87,5 +99,5 @@ fn the_number_of_models_is_bounded() {
     let monitor = WorkerMonitor::new(config);
     let many: Vec<_> = (0..50).map(|n| format!("m{n}")).collect();
     monitor.add_worker("a", Some(&many));
-    assert_eq!(monitor.models().len(), 3);
+    assert_eq!(monitor.models().len(), 4, "three, and those whose model nobody knows");
 }
