@@ -9,7 +9,9 @@ mod loads;
 mod pick;
 mod rank;
 mod report;
+mod sums;
 mod thresholds;
+mod view;
 
 pub use charge::{Charge, ChargeRule};
 pub use drain::DrainAdvisor;
@@ -18,6 +20,6 @@ pub use latency::{Answer, Latency};
 pub use ledger::{OnSilence, RANKS_MAX, RankTold, Standing, Ticket, WorkerLedger};
 pub use loads::Loads;
 pub use pick::{Candidates, Pick};
-pub use rank::RankView;
 pub use report::{KvUsage, LoadReport};
 pub use thresholds::{BusyPreset, BusyThresholds, OutOfRange, Threshold};
+pub use view::RankView;

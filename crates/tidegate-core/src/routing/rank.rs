@@ -1,4 +1,5 @@
-use super::{BusyThresholds, Charge, KvUsage, LoadReport, Threshold};
+use super::sums::Sums;
+use super::{Charge, KvUsage, LoadReport, RankView};
 use std::time::Duration;
 
 /// How long a request may be on its way before a report that does not have it can be believed: the time to reach
@@ -26,7 +27,7 @@ pub struct RankLoad {
     recent: [Sums; STRETCHES],
     older: Sums,
     /// Tokens sent in each recent stretch whose answer has not begun, and their sum: for servers that do not tell
-    /// what they prefill. A prompt that was sent longer ago has been prefilled, also if its answer comes as a whole.
+    /// what they prefill. One that was sent longer ago has been prefilled, also if its answer comes as a whole.
     prefilling: [u64; STRETCHES],
     prefilling_sum: u64,
     /// The stretch that charges are counted in now.
@@ -53,27 +54,6 @@ struct Heard {
     expired: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sums {
-    requests: u64,
-    blocks: u64,
-    tokens: u64,
-    /// Blocks as they were guessed from the request alone.
-    guessed: u64,
-}
-
-/// What a rank has to do at a moment, in the terms of the thresholds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RankView {
-    /// The KV cache, with what was sent since.
-    pub kv: KvUsage,
-    /// Tokens being prefilled, with what was sent since.
-    pub prefill_tokens: u64,
-    /// Requests there, with what was sent since.
-    pub requests: u64,
-    unreported: Sums,
-}
-
 // === impl RankLoad ===
 
 impl Default for RankLoad {
@@ -94,8 +74,8 @@ impl Default for RankLoad {
 }
 
 impl RankLoad {
-    /// Counts a request that will be sent, of which `guessed` blocks are the guess that its charge is made of. Until
-    /// it [was sent](Self::sent) no report can have it.
+    /// Counts a request that will be sent; its charge was made of a guess of so many blocks. Until it
+    /// [was sent](Self::sent) no report can have it.
     pub fn charge(&mut self, charge: Charge, guessed: u64) -> RankTicket {
         let sums = Sums {
             requests: 1,
@@ -280,75 +260,9 @@ fn slot(stretch: u64) -> usize {
     (stretch % STRETCHES as u64) as usize
 }
 
-// === impl Sums ===
-
-impl Sums {
-    fn add(&mut self, other: Self) {
-        self.requests = self.requests.saturating_add(other.requests);
-        self.blocks = self.blocks.saturating_add(other.blocks);
-        self.tokens = self.tokens.saturating_add(other.tokens);
-        self.guessed = self.guessed.saturating_add(other.guessed);
-    }
-
-    fn subtract(&mut self, other: Self) {
-        self.requests = self.requests.saturating_sub(other.requests);
-        self.blocks = self.blocks.saturating_sub(other.blocks);
-        self.tokens = self.tokens.saturating_sub(other.tokens);
-        self.guessed = self.guessed.saturating_sub(other.guessed);
-    }
-}
-
-// === impl RankView ===
-
-impl RankView {
-    /// The first threshold that is exceeded, strictly. `None`: the rank is not busy.
-    #[must_use]
-    pub fn exceeded(&self, thresholds: &BusyThresholds) -> Option<Threshold> {
-        self.over(thresholds, 0, 0, 0)
-    }
-
-    /// The first threshold that stands in the way of this request. `None`: it can be sent.
-    ///
-    /// By a report alone the threshold must be exceeded, as the rule has it. As soon as something was sent that
-    /// no report has yet, the request itself counts too: of many that come at once, exactly those are let
-    /// through for which there is room, and one that is larger than all room still gets through alone. What one
-    /// request adds to the number of requests is no guess, so there it always counts.
-    #[must_use]
-    pub fn stops(&self, charge: Charge, thresholds: &BusyThresholds) -> Option<Threshold> {
-        let when_pending = |pending: u64, cost: u64| if pending > 0 { cost } else { 0 };
-        let blocks = when_pending(self.unreported.blocks, charge.blocks);
-        let tokens = when_pending(self.unreported.tokens, charge.prefill_tokens);
-        self.over(thresholds, blocks, tokens, 1)
-    }
-
-    fn over(
-        &self,
-        thresholds: &BusyThresholds,
-        blocks: u64,
-        tokens: u64,
-        requests: u64,
-    ) -> Option<Threshold> {
-        if let (Some(most), KvUsage::Blocks { active, total }) =
-            (thresholds.active_decode_blocks, self.kv)
-            && active.saturating_add(blocks) as f64 / total as f64 > most
-        {
-            return Some(Threshold::ActiveDecodeBlocks);
-        }
-        let beyond = |most: Option<u64>, load: u64, more: u64| {
-            most.is_some_and(|most| load.saturating_add(more) > most)
-        };
-        if beyond(thresholds.active_prefill_tokens, self.prefill_tokens, tokens) {
-            return Some(Threshold::ActivePrefillTokens);
-        }
-        if beyond(thresholds.active_requests, self.requests, requests) {
-            return Some(Threshold::ActiveRequests);
-        }
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{BusyThresholds, Threshold};
     use super::*;
 
     fn ms(millis: u64) -> Duration {

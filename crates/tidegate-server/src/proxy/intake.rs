@@ -49,7 +49,7 @@ impl Intake {
 
     /// Whether its model can be looked for in its body.
     pub fn may_name_a_model(&self) -> bool {
-        // Not by its content type, which clients on a shell forget: what is no JSON object says so in its first byte.
+        // Not by its content type, which is easily forgotten: what is no JSON object says so in its first byte.
         self.parts.method == Method::POST && !self.is_read()
     }
 

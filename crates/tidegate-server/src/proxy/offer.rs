@@ -232,7 +232,8 @@ enum Late {
     Client,
 }
 
-/// Waits for an answer for as long as is allowed after the last piece of the request went out. Tells when that was.
+/// Waits for an answer for as long as is allowed after the last piece of the request went out, and tells when
+/// that was.
 async fn head_within<T>(
     limit: Duration,
     mut sent: Pin<&mut impl Future<Output = T>>,

@@ -291,8 +291,8 @@ impl WorkerMonitor {
         self.table.load().workers.get(&id).cloned()
     }
 
-    /// Seats everybody anew. A model stays known while somebody serves it, and for good if it was configured or its
-    /// thresholds were changed; all within the bound.
+    /// Seats everybody anew. A model stays known while somebody serves it, and for good if it was configured or
+    /// its thresholds were changed; all within the bound.
     fn rebuild(&self, edits: &Edits, workers: BTreeMap<WorkerId, Arc<Worker>>) {
         let mut models = self.table.load().models.clone();
         let served: BTreeSet<_> =
