@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body;
+use hyper::ext::ReasonPhrase;
 use serde::Serialize;
 use std::time::Duration;
 use tidegate::routing::{Overload, RouteError, Threshold};
@@ -175,7 +176,11 @@ fn overloaded(shared: &Shared, overload: &Overload, asker: Asker) -> Response<Ga
         retry_after_ms: Some(millis(overload.retry_after)),
         ..Problem::new(status, "service_unavailable", Rejection::AllBusy.name(), message)
     };
-    problem.into_response(GrpcCode::ResourceExhausted, asker)
+    let mut response = problem.into_response(GrpcCode::ResourceExhausted, asker);
+    if status.canonical_reason().is_none() {
+        response.extensions_mut().insert(ReasonPhrase::from_static(b"Overloaded"));
+    }
+    response
 }
 
 /// Nobody is there: that is not overload, and coming back soon is only worth it because workers come and go.

@@ -226,7 +226,7 @@ impl Change {
         let value: Value = serde_json::from_slice(bytes)
             .map_err(|error| ThresholdError::NotJson(error.to_string()))?;
         let Value::Object(fields) = &value else {
-            return Err(wrong("the body", &value, "an object with \"model\""));
+            return Err(wrong("body", &value, "an object with \"model\""));
         };
         let known = ["model", DECODE, PREFILL, REQUESTS];
         if let Some(unknown) = fields.keys().find(|key| !known.contains(&key.as_str())) {
@@ -261,7 +261,8 @@ fn ratio(fields: &Map<String, Value>) -> Result<Option<Option<f64>>, ThresholdEr
         given: given.to_string(),
         expected: EXPECTED,
     })?;
-    Ok(Some(Some(ratio)))
+    // Without the sign of a negative zero.
+    Ok(Some(Some(ratio + 0.0)))
 }
 
 fn count(
@@ -274,7 +275,9 @@ fn count(
         Some(Value::Null) => return Ok(Some(None)),
         Some(value) => value,
     };
-    match value.as_u64() {
+    // 10000.0 is a whole number too.
+    let whole = value.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0);
+    match value.as_u64().or(whole.map(|number| number as u64)) {
         Some(count) if count <= COUNT_MAX => Ok(Some(Some(count))),
         None if !value.is_number() => Err(wrong(field, value, EXPECTED)),
         // A fraction is the wrong type; a number below zero or beyond the bound is out of range.
@@ -353,7 +356,7 @@ mod tests {
                 r#"{"model":"m","active_decode_block_threshold":0.5}"#,
                 "active_decode_block_threshold",
             ),
-            ("[]", "the body"),
+            ("[]", "body"),
         ] {
             let error = parse(json).unwrap_err();
             assert!(matches!(error, ThresholdError::WrongType { .. }), "{json}: {error:?}");

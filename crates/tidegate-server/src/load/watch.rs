@@ -51,7 +51,12 @@ impl Watch {
         }
         loop {
             let started = Instant::now();
+            let was_up = self.upstream.source().problem.is_none();
             let told = self.scrape().await;
+            if !was_up && self.upstream.source().problem.is_none() {
+                // Who comes back may be another than who left.
+                self.models_due = started;
+            }
             self.upstream.set_scraped(told);
             if started >= self.models_due && !self.upstream.models_are_given {
                 self.ask_models().await;
@@ -82,7 +87,7 @@ impl Watch {
     fn while_unknown(&self) -> Duration {
         let source = self.upstream.source();
         match source.problem {
-            Some(_) if source.kind != ServerKind::Unknown.name() => self.config.scrape_interval,
+            Some(_) if self.was_recognised() => self.config.scrape_interval,
             Some(_) => PATIENCE.max(self.config.scrape_interval),
             None => SELDOM,
         }
@@ -96,6 +101,11 @@ impl Watch {
         match self.fetch(&self.config.metrics_path).await {
             Ok(page) => {
                 let scraped = Scraped::parse(&page);
+                if scraped.ranks.is_empty() && self.was_recognised() {
+                    // It told its load before, so it will again: an odd page is no reason to stop asking.
+                    self.troubled("its page says nothing of load".to_owned());
+                    return false;
+                }
                 let ranks: Vec<_> = scraped.ranks.keys().map(|rank| *rank as usize).collect();
                 for (rank, report) in &scraped.ranks {
                     monitor.report(self.upstream.worker, *rank as usize, *report, asked_at);
@@ -125,21 +135,34 @@ impl Watch {
     fn failed(&self, error: &FetchError) {
         // A server without such a page is no problem of anyone's.
         let absent = matches!(error, FetchError::Status(status) if status.is_client_error());
-        let problem = (!absent).then(|| error.to_string());
-        if self.upstream.learn(|source| source.problem = problem.clone())
-            && let Some(problem) = problem
-        {
+        if absent && !self.was_recognised() {
+            self.upstream.learn(|source| source.problem = None);
+        } else {
+            self.troubled(error.to_string());
+        }
+    }
+
+    fn troubled(&self, problem: String) {
+        if self.upstream.learn(|source| source.problem = Some(problem.clone())) {
             tracing::warn!(upstream = %self.upstream.name, problem, "upstream's load can't be read");
         }
+    }
+
+    fn was_recognised(&self) -> bool {
+        self.upstream.source().kind != ServerKind::Unknown.name()
     }
 
     /// Without an answer that can be read, what was known of its models stays.
     async fn ask_models(&self) {
         let Ok(page) = self.fetch("/v1/models").await else { return };
-        if let Ok(models) = parse_models(page.as_bytes())
-            && !models.is_empty()
-        {
-            self.upstream.monitor().set_models(self.upstream.worker, Some(&models));
+        match parse_models(page.as_bytes()) {
+            Ok(models) if !models.is_empty() => {
+                self.upstream.monitor().set_models(self.upstream.worker, Some(&models));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(upstream = %self.upstream.name, %error, "its models can't be read");
+            }
         }
     }
 

@@ -19,6 +19,8 @@ pub struct OutgoingHead {
     trailers: bool,
     /// The body's length is not known, which HTTP/1.1 must be told: a GET would lose its body otherwise.
     chunked: bool,
+    /// Load was asked for in the client's name: what comes is not for it.
+    hides_load: bool,
 }
 
 // === impl OutgoingHead ===
@@ -49,18 +51,24 @@ impl OutgoingHead {
         }
         join_cookies(&mut parts.headers);
         client.forwarded.apply(&mut parts.headers, &host, config.proxy.forwarded);
-        if config.routing.orca == Orca::Ask {
-            let (name, value) = orca::REQUEST_FORMAT;
+        let (name, value) = orca::REQUEST_FORMAT;
+        let hides_load = config.routing.orca == Orca::Ask && !has(&parts.headers, &name);
+        if hides_load {
             parts.headers.insert(name, value);
         }
         parts.headers.append(header::VIA, via.clone());
         let upgrade = stripped.upgrade.filter(|_| parts.version == Version::HTTP_11);
-        Ok(Self { path, host, upgrade, trailers: stripped.trailers, chunked })
+        Ok(Self { path, host, upgrade, trailers: stripped.trailers, chunked, hides_load })
     }
 
     /// Whether the client wants to switch protocols.
     pub fn wants_upgrade(&self) -> bool {
         self.upgrade.is_some()
+    }
+
+    /// Whether the client must not see what the upstream says of its load.
+    pub fn hides_load(&self) -> bool {
+        self.hides_load
     }
 
     /// Writes what depends on the upstream and on the protocol spoken with it. May be called again for

@@ -189,10 +189,9 @@ impl Offer<'_> {
 
     /// Learns from the head of an answer. What it says of the load is for this gateway, not for the client.
     fn note_answer(&self, placed: &Placed, response: &mut Response<Incoming>, sent_at: Instant) {
-        let policy = self.thread.shared.config.routing.orca;
-        let read = policy != Orca::Off;
+        let read = self.thread.shared.config.routing.orca != Orca::Off;
         placed.answered(response.status(), response.headers(), sent_at.elapsed(), read);
-        if policy == Orca::Ask {
+        if self.head.hides_load() {
             response.headers_mut().remove(&orca::RESPONSE_HEADER);
         }
     }

@@ -142,5 +142,5 @@ impl Placing {
 /// Few fields and a name: comparing is cheaper than hashing, on every request.
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let (_, value) = headers.iter().find(|(key, _)| *key == name)?;
-    value.to_str().ok()
+    value.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
 }

@@ -181,7 +181,7 @@ async fn replayable(
     intake: &mut Intake,
     stall: Duration,
 ) -> Result<Option<Vec<Bytes>>, ProxyError> {
-    let says_so = || intake.parts.headers.contains_key(&IDEMPOTENCY_KEY);
+    let says_so = || intake.parts.headers.get(&IDEMPOTENCY_KEY).is_some_and(|key| !key.is_empty());
     if !(intake.parts.method.is_idempotent() || says_so()) {
         return Ok(None);
     }
