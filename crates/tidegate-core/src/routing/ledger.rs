@@ -169,6 +169,11 @@ impl WorkerLedger {
     /// How the worker stands towards a request.
     #[must_use]
     pub fn standing(&self, charge: Charge, thresholds: &BusyThresholds) -> Standing {
+        if thresholds.are_off() {
+            // On every request of a gateway without thresholds: nothing but readiness matters.
+            let ready = self.ranks.iter().any(|(_, rank)| rank.is_ready());
+            return if ready { Standing::Free } else { Standing::NotReady };
+        }
         let mut standing = Standing::NotReady;
         for (_, rank) in &self.ranks {
             match self.rank_standing(rank, charge, thresholds) {

@@ -151,6 +151,12 @@ impl RankLoad {
         self.report.filter(|heard| !heard.expired).map(|heard| heard.report)
     }
 
+    /// Whether it does not say that it is still starting.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.report().is_none_or(|report| report.kv() != KvUsage::NotReady)
+    }
+
     /// How many blocks a request takes for each that was guessed, by the last report and what it has of ours.
     #[must_use]
     pub fn blocks_for_each_guessed(&self) -> Option<f64> {

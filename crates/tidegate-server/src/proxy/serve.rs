@@ -57,7 +57,7 @@ pub async fn serve(
         }
     };
     thread.metrics.issued();
-    thread.retries.record_request(shared.started.elapsed());
+    thread.retries.record_request(started.duration_since(shared.started));
     let permit = match admit(thread, priority) {
         Ok(permit) => permit,
         Err(refusal) => {

@@ -12,11 +12,14 @@ use tokio::sync::Notify;
 
 /// A client's request body on its way to an upstream, frame by frame and never held whole.
 pub struct UploadBody {
-    /// What was read ahead, and goes first.
-    ahead: VecDeque<Frame<Bytes>>,
+    /// What was read ahead, and goes first. Boxed, because most have none and all are moved a lot.
+    ahead: Option<Box<Ahead>>,
     inner: Option<Incoming>,
     watch: Option<Arc<UploadWatch>>,
 }
+
+/// What was read of a body before it was sent.
+struct Ahead(VecDeque<Frame<Bytes>>);
 
 /// What the one who waits for the answer must know of the upload: an answer is late only once the request
 /// is complete, and a connection is free again only when both sides are done.
@@ -39,20 +42,22 @@ impl UploadBody {
             return (Self::empty(), None);
         }
         let watch = Arc::new(UploadWatch::new());
+        let ahead = (!ahead.is_empty()).then(|| Box::new(Ahead(ahead)));
         (Self { ahead, inner: Some(inner), watch: Some(Arc::clone(&watch)) }, Some(watch))
     }
 
     /// A body that is here already.
     #[must_use]
     pub fn of_pieces(pieces: Vec<Bytes>, watch: Option<Arc<UploadWatch>>) -> Self {
-        let ahead = pieces.into_iter().map(Frame::data).collect();
+        let ahead: VecDeque<_> = pieces.into_iter().map(Frame::data).collect();
+        let ahead = (!ahead.is_empty()).then(|| Box::new(Ahead(ahead)));
         Self { ahead, inner: None, watch }
     }
 
     /// A body without content.
     #[must_use]
     pub fn empty() -> Self {
-        Self { ahead: VecDeque::new(), inner: None, watch: None }
+        Self { ahead: None, inner: None, watch: None }
     }
 }
 
@@ -64,7 +69,7 @@ impl Body for UploadBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if let Some(frame) = self.ahead.pop_front() {
+        if let Some(frame) = self.ahead.as_mut().and_then(|ahead| ahead.0.pop_front()) {
             let polled = Poll::Ready(Some(Ok(frame)));
             if let Some(watch) = &self.watch {
                 watch.note(&polled, self.is_end_stream());
@@ -81,13 +86,20 @@ impl Body for UploadBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ahead.is_empty() && self.inner.as_ref().is_none_or(Body::is_end_stream)
+        self.ahead.as_ref().is_none_or(|ahead| ahead.0.is_empty())
+            && self.inner.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
         let left = self.inner.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint);
-        let ahead = self.ahead.iter().filter_map(Frame::data_ref).map(|data| data.len() as u64);
-        plus(left, ahead.sum())
+        match &self.ahead {
+            None => left,
+            Some(ahead) => {
+                let bytes =
+                    ahead.0.iter().filter_map(Frame::data_ref).map(|data| data.len() as u64);
+                plus(left, bytes.sum())
+            }
+        }
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Model {
 pub(super) struct Limits {
     pub all: BusyThresholds,
     pub low: BusyThresholds,
+    /// Whether nothing is checked at all.
+    pub are_off: bool,
 }
 
 /// Who serves a model and has room, one bit a worker. Written by the workers as they change, read by routing
@@ -99,7 +101,7 @@ impl Model {
 
 impl Limits {
     fn new(all: BusyThresholds, low_share: f64) -> Self {
-        Self { all, low: all.at_share(low_share) }
+        Self { all, low: all.at_share(low_share), are_off: all.are_off() }
     }
 
     pub fn of(&self, priority: MessagePriority) -> &BusyThresholds {

@@ -1,4 +1,4 @@
-use super::model::{Board, Model, Shown};
+use super::model::{Board, Limits, Model, Shown};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,6 +37,8 @@ struct State {
 struct Seat {
     board: Arc<Board>,
     place: usize,
+    /// The model's, as they were when last told to look.
+    limits: Limits,
     shown: Option<Shown>,
 }
 
@@ -159,13 +161,20 @@ impl Worker {
 
     /// Puts it on these boards, and takes it off all others.
     pub(super) fn sit(&self, seats: Vec<(Arc<Board>, usize)>) {
-        let seats = seats.into_iter().map(|(board, place)| Seat { board, place, shown: None });
+        let seats = seats.into_iter().map(|(board, place)| {
+            let limits = board.model.limits();
+            Seat { board, place, limits, shown: None }
+        });
         self.change(|state| state.seats = seats.collect());
     }
 
     /// Shows itself again: a threshold changed.
     pub(super) fn refresh(&self) {
-        self.change(|_| ());
+        self.change(|state| {
+            for seat in &mut state.seats {
+                seat.limits = seat.board.model.limits();
+            }
+        });
     }
 
     pub(super) fn observe(&self, answer: Answer, now: Duration) {
@@ -207,13 +216,10 @@ impl Worker {
 impl State {
     fn show(&mut self, requests: u64) {
         for seat in &mut self.seats {
-            let limits = seat.board.model.limits();
             let standing = |thresholds| self.ledger.standing(Charge::LEAST, thresholds);
-            let shown = Shown {
-                up: self.up,
-                standing: standing(&limits.all),
-                standing_low: standing(&limits.low),
-            };
+            let for_all = standing(&seat.limits.all);
+            let for_low = if seat.limits.are_off { for_all } else { standing(&seat.limits.low) };
+            let shown = Shown { up: self.up, standing: for_all, standing_low: for_low };
             if seat.shown != Some(shown) {
                 seat.board.show(seat.place, shown);
                 seat.shown = Some(shown);

@@ -122,7 +122,7 @@ pub const SETTINGS: &[Field] = &[
     unset(
         "routing.active_requests_threshold",
         models::REQUESTS,
-        "A rank of a worker gets no more than this many requests at once, waiting ones included.",
+        "At most this many requests at once at a rank of a worker, waiting ones included.",
     )
     .unit("requests"),
     share(
