@@ -136,6 +136,17 @@ async fn a_page_of_another_origin_changes_nothing() {
     }
 }
 
+#[tokio::test]
+async fn over_http2_a_page_of_its_own_origin_is_not_another() {
+    let (_worker, gateway) = gateway().await;
+    for port in [gateway.address, gateway.admin] {
+        let client = Client::h2(port);
+        let own = client.request("POST", PATH).header("origin", format!("http://{port}"));
+        let same = r#"{"model":"m","active_requests_threshold":9}"#;
+        assert_eq!(client.send(own.body(Full::from(same)).unwrap()).await.status, 200);
+    }
+}
+
 /// The gateway takes what is not written as loopback for a port that others can reach. This one is loopback all
 /// the same.
 const EXPOSED: &str = "[::ffff:127.0.0.1]:0";
