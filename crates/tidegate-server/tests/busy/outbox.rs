@@ -4,7 +4,7 @@ use crate::support::{Answer, Client, TestGateway, eventually};
 use crate::traffic::{Flood, count, until};
 use crate::worker::Worker;
 use http_body_util::Full;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 /// One at a time, and so many that wait.
@@ -171,6 +171,28 @@ async fn when_the_one_that_is_sent_leaves_the_next_one_s_turn_comes() {
     worker.open();
     assert_eq!(second.await.unwrap().status, 200);
     gateway.balances().await;
+}
+
+#[tokio::test]
+async fn who_has_left_does_not_count_as_waiting() {
+    let worker = Worker::closed().await;
+    let gateway = TestGateway::start(&one_at_a_time(10), &[worker.address]);
+    let first = send(&gateway, "/first", "normal").await;
+    let mut waiting = Vec::new();
+    for _ in 0..10 {
+        waiting.push(send(&gateway, "/waits", "normal").await);
+    }
+    until(&gateway, "it is slow", |stats| stats["slow_destinations"] == 1).await;
+    waiting.iter().for_each(JoinHandle::abort);
+    // The upstream hangs on, but nobody waits for it.
+    let nobody = |stats: &Value| {
+        let outbox = &stats["upstreams"][0]["outbox"];
+        outbox["primary_size"] == 0 && outbox["state"] == "HEALTHY"
+    };
+    until(&gateway, "nobody waits", nobody).await;
+    until(&gateway, "the alert is over", |stats| stats["slow_destinations"] == 0).await;
+    worker.open();
+    assert_eq!(first.await.unwrap().status, 200);
 }
 
 #[tokio::test]
