@@ -152,3 +152,19 @@ async fn a_full_server_of_one_model_is_no_trouble_to_the_other() {
     held.leave().await;
     until(&gateway, "it says that it is free", |stats| stats["models"][0]["busy"] == 0).await;
 }
+
+#[tokio::test]
+async fn what_names_no_model_has_thresholds_that_can_be_changed_too() {
+    let (_a, _b, gateway) = two_models("[routing]\nactive_requests_threshold = 0\n").await;
+    let client = Client::new(gateway.address);
+    assert_eq!(client.get("/").await.status, 503);
+    for model in ["a", "b"] {
+        let delete = client.request("DELETE", &format!("/busy_threshold?model={model}"));
+        assert_eq!(client.send(delete.body(Full::default()).unwrap()).await.status, 200);
+    }
+    let listed = client.get("/busy_threshold").await.json();
+    assert_eq!(listed["thresholds"][2]["model"], "*", "what is in force is told: {listed}");
+    let clear = client.request("DELETE", "/busy_threshold?model=*");
+    assert_eq!(client.send(clear.body(Full::default()).unwrap()).await.status, 200);
+    assert_eq!(client.get("/").await.status, 200);
+}

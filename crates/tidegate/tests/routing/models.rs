@@ -78,7 +78,17 @@ fn an_unknown_model_is_an_error_that_names_those_there_are() {
     let router = router(&[]);
     router.monitor().add_worker("a", Some(&names(&["m", "n"])));
     let error = router.monitor().change_thresholds("x", |old| old).unwrap_err();
-    assert_eq!(error.to_string(), "there is no model \"x\"; there are: m, n");
+    assert_eq!(error.to_string(), "there is no model \"x\"; there are: m, n, *");
+}
+
+#[test]
+fn what_names_no_model_has_thresholds_that_can_be_changed_too() {
+    let router = router(&[]);
+    router.monitor().add_worker("a", Some(&names(&["m"])));
+    router.monitor().add_worker("b", Some(&names(&["n"])));
+    router.monitor().change_thresholds("*", |_| requests(1)).unwrap();
+    let held: Vec<_> = (0..9).filter_map(|n| router.route(&Ask::default(), n).ok()).collect();
+    assert_eq!(held.len(), 2);
 }
 
 #[test]
@@ -87,5 +97,5 @@ fn the_number_of_models_is_bounded() {
     let monitor = WorkerMonitor::new(config);
     let many: Vec<_> = (0..50).map(|n| format!("m{n}")).collect();
     monitor.add_worker("a", Some(&many));
-    assert_eq!(monitor.models().len(), 3);
+    assert_eq!(monitor.models().len(), 4, "and one for requests that name none of them");
 }
