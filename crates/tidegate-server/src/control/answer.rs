@@ -1,4 +1,4 @@
-use super::{GatewayStats, Handler, busy_threshold, metrics};
+use super::{GatewayStats, Handler, ThresholdError, busy_threshold, metrics};
 use crate::gateway::{Phase, Shared};
 use crate::proxy::{GatewayBody, Unauthorized};
 use crate::rescue::{self, Asker, Unread};
@@ -19,7 +19,7 @@ pub async fn answer<B: Body<Data = Bytes>>(
 ) -> Response<GatewayBody> {
     let asker = Asker::of(&request);
     let permit = shared.tracker.try_acquire(handler.kind().class().priority());
-    let unread = if request.body().is_end_stream() { Unread::None } else { Unread::Some };
+    let mut unread = if request.body().is_end_stream() { Unread::None } else { Unread::Some };
     let changes = handler == Handler::BusyThreshold;
     let response = if !(changes || matches!(*request.method(), Method::GET | Method::HEAD)) {
         rescue::read_only()
@@ -32,7 +32,11 @@ pub async fn answer<B: Body<Data = Bytes>>(
             Handler::Metrics => text(metrics::render(shared)),
             Handler::Stats => json_response(StatusCode::OK, &GatewayStats::of(shared)),
             Handler::BusyThreshold => {
-                return asker.fit(thresholds(shared, request, guarded).await, Unread::None);
+                let (response, was_read) = thresholds(shared, request, guarded).await;
+                if was_read {
+                    unread = Unread::None;
+                }
+                response
             }
         }
     };
@@ -42,14 +46,19 @@ pub async fn answer<B: Body<Data = Bytes>>(
     asker.fit(response, unread)
 }
 
+/// With the answer: whether the request's body was read.
 async fn thresholds<B: Body<Data = Bytes>>(
     shared: &Shared,
     request: Request<B>,
     guarded: bool,
-) -> Response<GatewayBody> {
+) -> (Response<GatewayBody>, bool) {
+    let changes = matches!(*request.method(), Method::POST | Method::DELETE);
     match busy_threshold::answer(shared, request, guarded).await {
-        Ok(told) => json_response(StatusCode::OK, &told),
-        Err(error) => rescue::threshold(&error),
+        Ok(told) => (json_response(StatusCode::OK, &told), changes),
+        Err(error) => {
+            let decided_before = [ThresholdError::ReadOnlyHere, ThresholdError::CrossOrigin];
+            (rescue::threshold(&error), changes && !decided_before.contains(&error))
+        }
     }
 }
 

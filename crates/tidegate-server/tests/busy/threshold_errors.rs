@@ -1,6 +1,6 @@
 //! What `/busy_threshold` does not follow, and that nothing has changed then.
 
-use crate::support::{Answer, Client, TestGateway};
+use crate::support::{Answer, Client, TestGateway, raw};
 use crate::traffic::{post, post_json, upstream};
 use crate::worker::Worker;
 use bytes::Bytes;
@@ -145,6 +145,24 @@ async fn over_http2_a_page_of_its_own_origin_is_not_another() {
         let same = r#"{"model":"m","active_requests_threshold":9}"#;
         assert_eq!(client.send(own.body(Full::from(same)).unwrap()).await.status, 200);
     }
+}
+
+#[tokio::test]
+async fn what_is_decided_before_the_body_comes_ends_the_connection_and_says_so() {
+    let (_worker, gateway) = gateway().await;
+    for port in [gateway.address, gateway.admin] {
+        for (line, status) in [
+            ("PUT /busy_threshold HTTP/1.1\r\n", "405"),
+            ("POST /busy_threshold HTTP/1.1\r\norigin: http://evil.example\r\n", "403"),
+            ("GET /busy_threshold HTTP/1.1\r\n", "200"),
+        ] {
+            let head = format!("{line}host: x\r\ncontent-length: 1000000\r\n\r\n");
+            let answer = raw(port, head.as_bytes()).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{line}: {answer}");
+            assert!(answer.contains("\r\nconnection: close\r\n"), "{line}: {answer}");
+        }
+    }
+    assert_unchanged(&gateway).await;
 }
 
 /// The gateway takes what is not written as loopback for a port that others can reach. This one is loopback all
