@@ -54,8 +54,8 @@ impl Watch {
             let told = self.scrape().await;
             self.upstream.set_scraped(told);
             if started >= self.models_due && !self.upstream.models_are_given {
-                self.ask_models().await;
-                self.models_due = started + MODELS_EVERY;
+                let answered = self.ask_models().await;
+                self.models_due = started + if answered { MODELS_EVERY } else { PATIENCE };
             }
             let every = if told && self.is_needed() { self.config.scrape_interval } else { SELDOM };
             // Until it was recognised once, a server that is just starting is asked more often.
@@ -128,14 +128,20 @@ impl Watch {
         }
     }
 
-    /// Without an answer that can be read, what was known of its models stays.
-    async fn ask_models(&self) {
-        let Ok(page) = self.fetch("/v1/models").await else { return };
+    /// Without an answer that can be read, what was known of its models stays. Answers whether there was one: a
+    /// server that is just starting is asked again soon.
+    async fn ask_models(&self) -> bool {
+        let page = match self.fetch("/v1/models").await {
+            Ok(page) => page,
+            Err(FetchError::Status(status)) => return status.is_client_error(),
+            Err(_) => return false,
+        };
         if let Ok(models) = parse_models(page.as_bytes())
             && !models.is_empty()
         {
             self.upstream.monitor().set_models(self.upstream.worker, Some(&models));
         }
+        true
     }
 
     async fn fetch(&self, path: &str) -> Result<String, FetchError> {

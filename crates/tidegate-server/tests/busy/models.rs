@@ -4,7 +4,7 @@ use crate::support::{Answer, Client, TestGateway, eventually};
 use crate::traffic::{
     CHAT, Flood, chat, count, fast_mock, post, post_json, slow_mock, until, upstream,
 };
-use crate::worker::Worker;
+use crate::worker::{Worker, page};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
@@ -129,6 +129,22 @@ async fn models_are_learned_from_the_servers() {
     let unknown = post_json(gateway.address, CHAT, &chat("none")).await;
     assert_eq!(unknown.status, 404, "the servers' own answer");
     assert_eq!(unknown.json()["error"]["code"], "model_not_found");
+}
+
+#[tokio::test]
+async fn a_server_that_is_just_starting_is_asked_for_its_models_again_soon() {
+    let worker = Worker::start().await.telling(&page(&[(0, 1000, 0, 0)]));
+    worker.start_models();
+    let config = "[routing]\nload = \"scrape\"\nscrape_interval_ms = 10\n\
+                  active_requests_threshold = 3\n";
+    let gateway = TestGateway::start(config, &[worker.address]);
+    eventually("it was asked", || worker.models_asked() > 0).await;
+    let before = worker.pages_asked();
+    worker.tell_model("late");
+    until(&gateway, "the model is known", |stats| stats["models"][0]["model"] == "late").await;
+    // Those who told their models are asked again after some 1,500.
+    let pages = worker.pages_asked() - before;
+    assert!(pages < 500, "{pages} pages of metrics were read meanwhile");
 }
 
 #[tokio::test]

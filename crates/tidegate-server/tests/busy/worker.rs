@@ -34,6 +34,7 @@ struct State {
     /// One for each page that may be answered, while they are counted.
     pages: Semaphore,
     pages_asked: AtomicUsize,
+    models: Mutex<Models>,
     orca: Mutex<Option<&'static str>>,
     came: Mutex<Vec<Came>>,
     active: AtomicUsize,
@@ -46,6 +47,14 @@ enum Page {
     Text(String),
     /// The requests that are there, truly.
     Honest,
+}
+
+/// What stands at `/v1/models`.
+enum Models {
+    None,
+    /// It says that it is not up yet; so often so far.
+    Starting(usize),
+    One(&'static str),
 }
 
 /// More pages than any test asks for.
@@ -63,6 +72,7 @@ impl Worker {
             page: Mutex::new(Page::None),
             pages: Semaphore::new(UNCOUNTED),
             pages_asked: AtomicUsize::new(0),
+            models: Mutex::new(Models::None),
             orca: Mutex::default(),
             came: Mutex::default(),
             active: AtomicUsize::new(0),
@@ -102,6 +112,24 @@ impl Worker {
 
     pub fn tell(&self, page: &str) {
         *self.state.page.lock().unwrap() = Page::Text(page.to_owned());
+    }
+
+    /// Does not tell its models yet.
+    pub fn start_models(&self) {
+        *self.state.models.lock().unwrap() = Models::Starting(0);
+    }
+
+    /// Tells one model from now on.
+    pub fn tell_model(&self, name: &'static str) {
+        *self.state.models.lock().unwrap() = Models::One(name);
+    }
+
+    /// How often its models were asked for before it told them.
+    pub fn models_asked(&self) -> usize {
+        match *self.state.models.lock().unwrap() {
+            Models::Starting(asked) => asked,
+            Models::None | Models::One(_) => 0,
+        }
     }
 
     /// Says this in the ORCA header of every answer.
@@ -199,7 +227,7 @@ async fn answer(
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(match request.uri().path() {
         "/metrics" => state.metrics().await,
-        "/v1/models" => status(StatusCode::NOT_FOUND),
+        "/v1/models" => state.models(),
         _ => state.work(request).await,
     })
 }
@@ -222,6 +250,19 @@ impl State {
         match text {
             Some(text) => Response::new(Full::from(text)),
             None => status(StatusCode::NOT_FOUND),
+        }
+    }
+
+    fn models(&self) -> Response<Full<Bytes>> {
+        match &mut *self.models.lock().unwrap() {
+            Models::None => status(StatusCode::NOT_FOUND),
+            Models::Starting(asked) => {
+                *asked += 1;
+                status(StatusCode::SERVICE_UNAVAILABLE)
+            }
+            Models::One(name) => {
+                Response::new(Full::from(format!("{{\"data\":[{{\"id\":\"{name}\"}}]}}")))
+            }
         }
     }
 
