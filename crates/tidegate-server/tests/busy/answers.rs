@@ -152,3 +152,22 @@ async fn grpc_is_told_in_trailers_alone() {
         assert!(answer.header("grpc-retry-pushback-ms").parse::<u64>().unwrap() > 0);
     }
 }
+
+#[tokio::test]
+async fn grpc_is_told_of_a_full_outbox_in_the_same_way() {
+    let worker = Worker::closed().await;
+    let config = "[outbox]\nconcurrency = 1\nqueue_size = 1\noverflow_size = 0\n";
+    let gateway = TestGateway::start(config, &[worker.address]);
+    let client = Client::h2(gateway.address);
+    let call = || {
+        let request = client.request("POST", "/x.Y/Z").header("content-type", "application/grpc");
+        request.header("tidegate-priority", "high").body(Full::default()).unwrap()
+    };
+    let mut calls = Flood::new(client, 3, call);
+    let refused = calls.answers(1).await.remove(0);
+    assert_eq!((refused.status.as_u16(), refused.header("grpc-status")), (200, "8"));
+    assert!(refused.header("grpc-retry-pushback-ms").parse::<u64>().unwrap() > 0);
+    worker.open();
+    calls.rest().await;
+    gateway.balances().await;
+}

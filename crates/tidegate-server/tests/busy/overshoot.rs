@@ -11,8 +11,8 @@ const PICKS: [&str; 5] = ["power_of_two", "round_robin", "random", "least_loaded
 /// Metrics are read once, before anything is sent.
 const ONCE: &str = "load = \"scrape\"\nscrape_interval_ms = 600000\nreport_ttl_ms = 3600000\n";
 
-/// Two hundred on 32 places, and again once these are free: each time 32 are admitted, and the others refused while
-/// those are held.
+/// Two hundred on 32 places, and again once these are free: each time 32 are admitted, and the others refused
+/// while those are held.
 async fn admits_exactly_32(gateway: &TestGateway, workers: &[Worker], what: &str) {
     for round in 0..2 {
         workers.iter().for_each(Worker::close);
@@ -72,6 +72,37 @@ async fn by_the_tokens_in_prefill_they_admit_exactly_32_for_every_pick() {
         let gateway = TestGateway::start(&config, &addresses(&workers));
         admits_exactly_32(&gateway, &workers, pick).await;
     }
+}
+
+/// What a report has and was sent a moment ago counts twice until the next one: that may refuse early, and never
+/// lets more in.
+#[tokio::test]
+async fn while_true_reports_come_in_never_more_than_32_are_admitted_and_in_the_end_32_are() {
+    let mut workers = Vec::new();
+    for worker in Worker::several(4).await {
+        workers.push(worker.honest());
+    }
+    let config = "[routing]\nload = \"scrape\"\nscrape_interval_ms = 10\n\
+                  active_requests_threshold = 8\n";
+    let gateway = TestGateway::start(config, &addresses(&workers));
+    until_known(&gateway).await;
+    let client = Client::new(gateway.address);
+    let floods: Vec<_> = (0..4).map(|_| Flood::of_gets(client, 50)).collect();
+    let mut more = Vec::new();
+    let start = std::time::Instant::now();
+    while active(&workers) < 32 {
+        assert!(start.elapsed().as_secs() < 30, "only {} came in", active(&workers));
+        more.push(Flood::of_gets(client, 4));
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    workers.iter().for_each(Worker::open);
+    let mut served = 0;
+    for flood in floods.into_iter().chain(more) {
+        served += count(&flood.rest().await, 200);
+    }
+    assert!(served >= 32);
+    assert!(workers.iter().all(|worker| worker.peak() == 8));
+    gateway.balances().await;
 }
 
 #[tokio::test]

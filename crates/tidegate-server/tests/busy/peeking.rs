@@ -6,6 +6,8 @@ use crate::worker::{Came, Worker};
 use bytes::Bytes;
 use http_body_util::Channel;
 use std::convert::Infallible;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 async fn two_models(config: &str) -> (Worker, Worker, TestGateway) {
     let (a, b) = (Worker::start().await, Worker::start().await);
@@ -129,4 +131,28 @@ async fn a_client_that_stops_while_its_body_is_looked_into_holds_nothing() {
     assert_eq!((answer.status.as_u16(), reason.as_str()), (408, Some("upload_stalled")));
     assert_eq!(a.came().len() + b.came().len(), 0);
     gateway.balances().await;
+}
+
+#[tokio::test]
+async fn an_expectant_client_is_asked_for_its_body_when_its_model_has_to_be_known() {
+    let config = "[[model]]\nname = \"a\"\nactive_requests_threshold = 0\n";
+    let (a, b, gateway) = two_models(config).await;
+    for (model, status) in [("a", "503"), ("b", "200")] {
+        let body = format!("{{\"model\":\"{model}\"}}");
+        let head = format!(
+            "POST /x HTTP/1.1\r\nhost: x\r\nconnection: close\r\nexpect: 100-continue\r\n\
+             content-length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut tcp = TcpStream::connect(gateway.address).await.unwrap();
+        tcp.write_all(head.as_bytes()).await.unwrap();
+        let mut asked = [0; 25];
+        tcp.read_exact(&mut asked).await.unwrap();
+        assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
+        tcp.write_all(body.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        tcp.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{model}: {answer}");
+    }
+    assert_eq!((a.came().len(), b.came().len()), (0, 1));
 }

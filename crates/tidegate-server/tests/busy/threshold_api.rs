@@ -164,3 +164,26 @@ async fn while_models_are_not_known_there_is_one_entry_for_all() {
     worker.open();
     held.rest().await;
 }
+
+#[tokio::test]
+async fn the_presets_are_the_document_s_and_single_settings_come_before_them() {
+    let worker = Worker::start().await;
+    for (settings, decode, prefill) in [
+        ("preset = \"latency\"\n", json!(0.7), json!(5000)),
+        ("preset = \"throughput\"\n", json!(0.95), json!(20000)),
+        ("preset = \"off\"\n", Value::Null, Value::Null),
+        ("", Value::Null, Value::Null),
+        ("preset = \"latency\"\nactive_decode_blocks_threshold = 0.75\n", json!(0.75), json!(5000)),
+    ] {
+        let for_all = format!("[routing]\n{settings}{}", upstream(&worker, &[QWEN]));
+        let of_model =
+            format!("[[model]]\nname = \"{QWEN}\"\n{settings}{}", upstream(&worker, &[QWEN]));
+        for config in [for_all, of_model] {
+            let gateway = TestGateway::start(&config, &[]);
+            let told = Client::new(gateway.address).get(PATH).await.json();
+            let told = &told["thresholds"][0];
+            assert_eq!(told["active_decode_blocks_threshold"], decode, "{config}");
+            assert_eq!(told["active_prefill_tokens_threshold"], prefill, "{config}");
+        }
+    }
+}

@@ -8,7 +8,7 @@ use http::Request;
 use http_body_util::Full;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Nobody looks whether workers are there but the requests.
@@ -139,4 +139,45 @@ async fn over_http2_what_was_refused_unprocessed_goes_to_another() {
         assert_eq!(client.send(request(client, "POST", None)).await.status, 200);
     }
     gateway.balances().await;
+}
+
+/// Answers the first request of a connection, reads the second and resets.
+async fn once_and_reset(mut tcp: TcpStream, read: Arc<AtomicUsize>) {
+    for answer in [true, false] {
+        let mut body = [0; 4];
+        if !RawUpstream::read_head(&mut tcp).await || tcp.read_exact(&mut body).await.is_err() {
+            return;
+        }
+        read.fetch_add(1, Ordering::SeqCst);
+        if answer {
+            let said = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+            tcp.write_all(said).await.unwrap();
+        }
+    }
+    socket2::SockRef::from(&tcp).set_linger(Some(std::time::Duration::ZERO)).unwrap();
+}
+
+#[tokio::test]
+async fn what_was_read_on_a_kept_connection_is_not_repeated_either() {
+    for (method, lost) in [("POST", 10), ("PUT", 0)] {
+        let read = Arc::new(AtomicUsize::new(0));
+        let upstream = RawUpstream::start({
+            let read = Arc::clone(&read);
+            move |tcp| once_and_reset(tcp, Arc::clone(&read))
+        })
+        .await;
+        let gateway = TestGateway::start("[listen]\nthreads = 1\n", &[upstream.address]);
+        let client = Client::new(gateway.address);
+        let mut statuses = Vec::new();
+        for _ in 0..20 {
+            statuses.push(client.send(request(client, method, None)).await.status.as_u16());
+        }
+        let failed = statuses.iter().filter(|status| **status == 502).count();
+        assert_eq!(failed, lost, "{method}: {statuses:?}");
+        // What was lost was read once; what may be repeated was read again for each that was lost.
+        let expected = if method == "POST" { 20..=20 } else { 30..=40 };
+        let read = read.load(Ordering::SeqCst);
+        assert!(expected.contains(&read), "{method}: {read}");
+        gateway.balances().await;
+    }
 }
