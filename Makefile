@@ -4,7 +4,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt unit loom doc bench
+.PHONY: help setup run test lint fmt unit loom rules doc bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -36,9 +36,13 @@ loom: ## Every interleaving of the in-flight tracker and of the retry budget
 doc: ## The API documentation
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
-bench: ## Measure admission, the gateway beside its peers, and memory under overload (about 7 minutes)
+rules: ## The alerts: their syntax, when each fires, and that each has its runbook
+	@scripts/rules
+
+bench: ## Measure decisions, queues, the gateway beside its peers, refusals and memory (about 12 minutes)
 	@scripts/bench-deps
 	$(CARGO) build --release --locked
-	$(CARGO) bench --locked -p tidegate --bench admission
+	$(CARGO) bench --locked -p tidegate --bench admission --bench routing --bench outbox
 	bench/gateway.py
+	bench/rejection.py
 	bench/memory.py

@@ -25,4 +25,6 @@ mod tls;
 pub mod upstream;
 mod wire;
 
+/// What workers are judged by, for those who show a configuration.
+pub use tidegate::routing;
 pub use tls::TlsSetupError;

@@ -258,9 +258,6 @@ pub fn threshold(error: &ThresholdError) -> Response<GatewayBody> {
         let allowed = HeaderValue::from_static("GET, HEAD, POST, DELETE");
         response.headers_mut().insert(header::ALLOW, allowed);
     }
-    if matches!(error, ThresholdError::TooLong | ThresholdError::Broken) {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
     response
 }
 

@@ -33,6 +33,8 @@ fn main() {
         match router.route(&ask, chance) {
             Ok(mut place) => {
                 println!("request {number} goes to {}", place.worker().name());
+                // It is sent; its answer begins; it is over when the place is dropped.
+                place.sent(monitor.now());
                 place.answered(Answer::Began(Duration::from_millis(80)), monitor.now());
                 place.prefilled();
                 under_way.push(place);

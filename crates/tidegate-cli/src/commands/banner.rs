@@ -2,6 +2,7 @@ use super::mock::chat_line;
 use std::fmt::{self, Write as _};
 use tidegate_server::config::Config;
 use tidegate_server::gateway::Gateway;
+use tidegate_server::routing::BusyThresholds;
 
 /// What `tidegate up` prints once it listens: where, in front of what, and what to try next.
 pub struct Banner<'a> {
@@ -45,6 +46,27 @@ impl<'a> Banner<'a> {
     }
 }
 
+impl Banner<'_> {
+    /// When workers count as busy.
+    fn busy(&self) -> String {
+        let BusyThresholds { active_decode_blocks, active_prefill_tokens, active_requests } =
+            self.config.routing.thresholds;
+        let checks = [
+            active_decode_blocks.map(|ratio| format!("KV blocks above {ratio}")),
+            active_prefill_tokens.map(|tokens| format!("prefill tokens above {tokens}")),
+            active_requests.map(|requests| format!("{requests} requests")),
+        ];
+        let checks: Vec<_> = checks.into_iter().flatten().collect();
+        match (checks.is_empty(), self.config.routing.models.len()) {
+            (true, 0) => {
+                "workers are never too busy: no threshold is set (--busy-preset)".to_owned()
+            }
+            (true, models) => format!("by model, for {models}"),
+            (false, _) => format!("a worker with {}", checks.join(" or ")),
+        }
+    }
+}
+
 impl fmt::Display for Banner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (data, admin) = (self.data_url(), format!("http://{}", self.gateway.admin_address()));
@@ -52,9 +74,16 @@ impl fmt::Display for Banner<'_> {
         writeln!(f, "tidegate {} is up", env!("CARGO_PKG_VERSION"))?;
         writeln!(f)?;
         writeln!(f, "  clients    {data}")?;
-        writeln!(f, "  operators  {admin}  (/health/live /health/ready /metrics /v1/stats)")?;
+        writeln!(
+            f,
+            "  operators  {admin}  (/health/live /health/ready /metrics /v1/stats /busy_threshold)"
+        )?;
         writeln!(f, "  upstreams  {}", self.upstreams())?;
         writeln!(f, "  limits     {}", self.limits())?;
+        writeln!(f, "  busy       {}", self.busy())?;
+        if self.config.dry_run {
+            writeln!(f, "  dry run    nothing is refused; /metrics counts what would have been")?;
+        }
         writeln!(f)?;
         writeln!(f, "Try:")?;
         writeln!(f, "  curl -i{insecure} {data}/hello")?;

@@ -17,24 +17,23 @@ pub enum OnSilence {
 /// Pure bookkeeping: whoever shares it between threads guards it.
 ///
 /// ```
-/// use std::time::Duration;
 /// use tidegate_core::routing::{BusyThresholds, Charge, OnSilence, WorkerLedger};
 ///
 /// let thresholds = BusyThresholds { active_requests: Some(2), ..BusyThresholds::OFF };
 /// let mut ledger = WorkerLedger::new(OnSilence::Free);
-/// let now = Duration::ZERO;
-/// let first = ledger.try_charge(Charge::LEAST, &thresholds, now).expect("two places");
-/// let _second = ledger.try_charge(Charge::LEAST, &thresholds, now).expect("two places");
-/// assert!(ledger.try_charge(Charge::LEAST, &thresholds, now).is_err());
+/// let first = ledger.try_charge(Charge::LEAST, &thresholds).expect("two places");
+/// let _second = ledger.try_charge(Charge::LEAST, &thresholds).expect("two places");
+/// assert!(ledger.try_charge(Charge::LEAST, &thresholds).is_err());
 /// ledger.release(first);
-/// assert!(ledger.try_charge(Charge::LEAST, &thresholds, now).is_ok());
+/// assert!(ledger.try_charge(Charge::LEAST, &thresholds).is_ok());
 /// ```
 #[derive(Clone, Debug)]
 pub struct WorkerLedger {
-    ranks: Vec<RankLoad>,
+    /// By the numbers that reports give them, which need not start at zero.
+    ranks: Vec<(usize, RankLoad)>,
     on_silence: OnSilence,
-    /// Blocks that a request takes, learned from reports.
-    blocks_per_request: Option<f64>,
+    /// Blocks that a request takes for each that was guessed, learned from reports.
+    blocks_for_each_guessed: Option<f64>,
 }
 
 /// One request's charge on a worker, to be given back once.
@@ -43,6 +42,19 @@ pub struct WorkerLedger {
 pub struct Ticket {
     rank: usize,
     part: RankTicket,
+}
+
+/// What is known of one rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankTold {
+    /// Its number.
+    pub rank: usize,
+    /// What it last said of itself, while that is believed.
+    pub report: Option<LoadReport>,
+    /// When it last said anything.
+    pub heard_at: Option<Duration>,
+    /// What it has to do.
+    pub view: RankView,
 }
 
 /// How a worker stands towards one more request.
@@ -58,7 +70,7 @@ pub enum Standing {
     NotReady,
 }
 
-/// The most ranks that are kept of one worker; a report of a higher one is ignored.
+/// The most ranks that are kept of one worker; a report of a further one is ignored.
 pub const RANKS_MAX: usize = 256;
 
 // === impl WorkerLedger ===
@@ -67,98 +79,98 @@ impl WorkerLedger {
     /// A worker of one rank that has not been heard.
     #[must_use]
     pub fn new(on_silence: OnSilence) -> Self {
-        Self { ranks: vec![RankLoad::default()], on_silence, blocks_per_request: None }
+        Self { ranks: vec![(0, RankLoad::default())], on_silence, blocks_for_each_guessed: None }
     }
 
-    /// What this request is expected to cost here: as many blocks as requests turned out to take, once that is
-    /// known.
+    /// What this request is expected to cost here: the guess, corrected by how much requests turned out to take.
     #[must_use]
-    pub fn expect(&self, charge: Charge) -> Charge {
-        match self.blocks_per_request {
-            Some(blocks) => Charge::new(blocks.round() as u64, charge.prefill_tokens),
-            None => charge,
-        }
+    pub fn estimate(&self, guess: Charge) -> Charge {
+        let factor = self.blocks_for_each_guessed.unwrap_or(1.0);
+        Charge::new((guess.blocks as f64 * factor).round() as u64, guess.prefill_tokens)
     }
 
-    /// Charges a request to the least loaded rank that takes it.
+    /// Charges a request to the least loaded rank that takes it. `guess` is what its size says.
     ///
     /// # Errors
     ///
     /// How the worker stands when no rank does. Nothing was charged.
     pub fn try_charge(
         &mut self,
-        charge: Charge,
+        guess: Charge,
         thresholds: &BusyThresholds,
-        now: Duration,
     ) -> Result<Ticket, Standing> {
+        let charge = self.estimate(guess);
         let free = |rank: &RankLoad| self.rank_standing(rank, charge, thresholds) == Standing::Free;
-        let takes = self.ranks.iter().enumerate().filter(|(_, rank)| free(rank));
-        match takes.min_by_key(|(_, rank)| rank.view().requests).map(|(index, _)| index) {
-            Some(rank) => Ok(self.charge_rank(rank, charge, now)),
+        let takes = self.ranks.iter().enumerate().filter(|(_, (_, rank))| free(rank));
+        match takes.min_by_key(|(_, (_, rank))| rank.view().requests).map(|(index, _)| index) {
+            Some(index) => Ok(self.charge_rank(index, charge, guess)),
             None => Err(self.standing(charge, thresholds)),
         }
     }
 
     /// Charges a request to the least loaded rank, whatever the thresholds say.
-    pub fn charge_anyway(&mut self, charge: Charge, now: Duration) -> Ticket {
+    pub fn charge_anyway(&mut self, guess: Charge) -> Ticket {
         let ranks = self.ranks.iter().enumerate();
-        let least = ranks.min_by_key(|(_, rank)| rank.view().requests);
-        let rank = least.map_or(0, |(index, _)| index);
-        self.charge_rank(rank, charge, now)
+        let least = ranks.min_by_key(|(_, (_, rank))| rank.view().requests);
+        let index = least.map_or(0, |(index, _)| index);
+        self.charge_rank(index, self.estimate(guess), guess)
+    }
+
+    /// The request went out as a whole at `now`.
+    pub fn sent(&mut self, ticket: &mut Ticket, now: Duration) {
+        if let Some(rank) = self.rank(ticket.rank) {
+            rank.sent(&mut ticket.part, now);
+        }
     }
 
     /// The request's answer has begun.
     pub fn prefilled(&mut self, ticket: &mut Ticket) {
-        if let Some(rank) = self.ranks.get_mut(ticket.rank) {
+        if let Some(rank) = self.rank(ticket.rank) {
             rank.prefilled(&mut ticket.part);
         }
     }
 
     /// The request is over.
     pub fn release(&mut self, ticket: Ticket) {
-        if let Some(rank) = self.ranks.get_mut(ticket.rank) {
+        if let Some(rank) = self.rank(ticket.rank) {
             rank.release(ticket.part);
         }
     }
 
     /// Takes in what a rank said of itself at `at`. A rank that was not known is from now on.
     pub fn hear(&mut self, rank: usize, report: LoadReport, at: Duration) {
-        if rank >= RANKS_MAX || report.is_empty() {
+        if report.is_empty() {
             return;
         }
-        if rank >= self.ranks.len() {
-            self.ranks.resize_with(rank + 1, RankLoad::default);
-        }
-        self.ranks[rank].hear(report, at);
-        self.learn(&report);
-    }
-
-    /// Drops ranks from this one on that nothing is outstanding on: the worker has fewer than it had.
-    pub fn keep_ranks(&mut self, count: usize) {
-        while self.ranks.len() > count.max(1)
-            && self.ranks.last().is_some_and(|rank| rank.outstanding() == 0)
-        {
-            self.ranks.pop();
+        self.meet(rank);
+        if let Some(load) = self.rank(rank) {
+            load.hear(report, at);
+            let seen = load.blocks_for_each_guessed();
+            self.learn(seen);
         }
     }
 
-    /// Forgets reports made before this. Answers whether any was forgotten.
+    /// Drops the ranks that are not among these, once nothing is outstanding on them: the worker has others now.
+    pub fn keep_ranks(&mut self, ranks: &[usize]) {
+        if ranks.is_empty() {
+            return;
+        }
+        self.ranks.retain(|(number, load)| ranks.contains(number) || load.outstanding() > 0);
+        if self.ranks.is_empty() {
+            self.ranks.push((ranks[0], RankLoad::default()));
+        }
+    }
+
+    /// Stops to believe reports made before this. Answers whether any was believed until now.
     pub fn expire(&mut self, before: Duration) -> bool {
-        let mut any = false;
-        for rank in &mut self.ranks {
-            if rank.heard_at().is_some_and(|at| at < before) {
-                rank.forget();
-                any = true;
-            }
-        }
-        any
+        self.ranks.iter_mut().fold(false, |any, (_, rank)| rank.expire(before) | any)
     }
 
     /// How the worker stands towards a request.
     #[must_use]
     pub fn standing(&self, charge: Charge, thresholds: &BusyThresholds) -> Standing {
         let mut standing = Standing::NotReady;
-        for rank in &self.ranks {
+        for (_, rank) in &self.ranks {
             match self.rank_standing(rank, charge, thresholds) {
                 Standing::Free => return Standing::Free,
                 // A rank that is starting says nothing about how busy the others are.
@@ -172,26 +184,29 @@ impl WorkerLedger {
     /// Requests sent to it that have not ended.
     #[must_use]
     pub fn outstanding(&self) -> u64 {
-        self.ranks.iter().map(RankLoad::outstanding).sum()
+        self.ranks.iter().map(|(_, rank)| rank.outstanding()).sum()
     }
 
     /// Requests that are there as far as is known, also those that others sent.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        self.ranks.iter().map(|rank| rank.view().requests).sum()
+        self.ranks.iter().map(|(_, rank)| rank.view().requests).sum()
     }
 
-    /// Every rank: what it last said and when, and what it has to do.
-    pub fn ranks(
-        &self,
-    ) -> impl ExactSizeIterator<Item = (Option<LoadReport>, Option<Duration>, RankView)> {
-        self.ranks.iter().map(|rank| (rank.report(), rank.heard_at(), rank.view()))
+    /// Every rank.
+    pub fn ranks(&self) -> impl ExactSizeIterator<Item = RankTold> {
+        self.ranks.iter().map(|(number, rank)| RankTold {
+            rank: *number,
+            report: rank.report(),
+            heard_at: rank.heard_at(),
+            view: rank.view(),
+        })
     }
 
     /// Whether any rank's report is there to be believed.
     #[must_use]
     pub fn is_heard(&self) -> bool {
-        self.ranks.iter().any(|rank| rank.report().is_some())
+        self.ranks.iter().any(|(_, rank)| rank.report().is_some())
     }
 
     fn rank_standing(
@@ -203,28 +218,44 @@ impl WorkerLedger {
         if rank.report().is_none() && self.on_silence == OnSilence::Busy && !thresholds.are_off() {
             return Standing::Silent;
         }
+        // While others of the worker are heard, one that is not is gone, or was never there.
+        let missing = rank.report().is_none() && self.is_heard();
         let view = rank.view();
-        if view.kv == KvUsage::NotReady {
+        if missing || view.kv == KvUsage::NotReady {
             return Standing::NotReady;
         }
         view.stops(charge, thresholds).map_or(Standing::Free, Standing::Busy)
     }
 
-    fn charge_rank(&mut self, rank: usize, charge: Charge, now: Duration) -> Ticket {
-        Ticket { rank, part: self.ranks[rank].charge(charge, now) }
+    fn charge_rank(&mut self, index: usize, charge: Charge, guess: Charge) -> Ticket {
+        let (number, rank) = &mut self.ranks[index];
+        Ticket { rank: *number, part: rank.charge(charge, guess.blocks) }
+    }
+
+    fn rank(&mut self, number: usize) -> Option<&mut RankLoad> {
+        self.ranks.iter_mut().find(|(known, _)| *known == number).map(|(_, rank)| rank)
+    }
+
+    /// A rank that was never heard is only the stand-in for what is not known, and becomes the first that is.
+    fn meet(&mut self, number: usize) {
+        if self.rank(number).is_some() {
+            return;
+        }
+        match self.ranks.as_mut_slice() {
+            [(stand_in, only)] if only.heard_at().is_none() && only.outstanding() == 0 => {
+                *stand_in = number;
+            }
+            ranks if ranks.len() < RANKS_MAX => self.ranks.push((number, RankLoad::default())),
+            _ => {}
+        }
     }
 
     /// Follows the mean over some ten reports, so that one odd report moves it little.
-    fn learn(&mut self, report: &LoadReport) {
-        let (KvUsage::Blocks { active, .. }, Some(running)) = (report.kv(), report.running) else {
-            return;
-        };
-        if running == 0 || active == 0 {
-            return;
-        }
-        let seen = active as f64 / running as f64;
-        let blocks = self.blocks_per_request.map_or(seen, |known| known + 0.1 * (seen - known));
-        self.blocks_per_request = Some(blocks);
+    fn learn(&mut self, seen: Option<f64>) {
+        let Some(seen) = seen.filter(|seen| seen.is_finite()) else { return };
+        let known = self.blocks_for_each_guessed;
+        let factor = known.map_or(seen, |known| known + 0.1 * (seen - known));
+        self.blocks_for_each_guessed = Some(factor.clamp(1e-3, 1e3));
     }
 }
 
@@ -261,7 +292,7 @@ mod tests {
         let mut ledger = WorkerLedger::new(OnSilence::Free);
         ledger.hear(0, kv(90, 100), NOW);
         ledger.hear(1, kv(10, 100), NOW);
-        let ticket = ledger.try_charge(Charge::LEAST, &half(), NOW).unwrap();
+        let ticket = ledger.try_charge(Charge::LEAST, &half()).unwrap();
         assert_eq!(ticket.rank(), 1);
         ledger.hear(1, kv(90, 100), NOW);
         let standing = ledger.standing(Charge::LEAST, &half());
@@ -274,7 +305,7 @@ mod tests {
         ledger.hear(0, kv(0, 32), NOW);
         ledger.hear(1, kv(0, 32), NOW);
         let tickets: Vec<_> =
-            (0..200).filter_map(|_| ledger.try_charge(Charge::LEAST, &half(), NOW).ok()).collect();
+            (0..200).filter_map(|_| ledger.try_charge(Charge::LEAST, &half()).ok()).collect();
         assert_eq!(tickets.len(), 32);
         assert_eq!(tickets.iter().filter(|ticket| ticket.rank() == 0).count(), 16);
     }
@@ -309,22 +340,51 @@ mod tests {
     }
 
     #[test]
-    fn what_requests_take_is_learned_from_reports() {
+    fn what_requests_take_is_learned_from_reports_in_whatever_unit() {
         let mut ledger = WorkerLedger::new(OnSilence::Free);
         let guess = Charge::new(2, 30);
-        assert_eq!(ledger.expect(guess), guess);
+        assert_eq!(ledger.estimate(guess), guess);
+        let mut ticket = ledger.charge_anyway(guess);
+        ledger.sent(&mut ticket, Duration::ZERO);
         ledger.hear(0, LoadReport { running: Some(10), ..kv(200, 1000) }, NOW);
-        assert_eq!(ledger.expect(guess), Charge::new(20, 30));
+        assert_eq!(ledger.estimate(guess), Charge::new(20, 30));
+        assert_eq!(
+            ledger.estimate(Charge::new(4, 60)),
+            Charge::new(40, 60),
+            "larger ones take more"
+        );
     }
 
     #[test]
-    fn ranks_that_are_gone_are_dropped_when_nothing_is_on_them() {
+    fn ranks_have_the_numbers_that_reports_give_them() {
         let mut ledger = WorkerLedger::new(OnSilence::Free);
-        ledger.hear(3, kv(1, 100), NOW);
-        assert_eq!(ledger.ranks().len(), 4);
-        ledger.keep_ranks(1);
-        assert_eq!(ledger.ranks().len(), 1);
-        ledger.hear(RANKS_MAX, kv(1, 100), NOW);
-        assert_eq!(ledger.ranks().len(), 1);
+        ledger.hear(3, kv(90, 100), NOW);
+        assert_eq!(ledger.ranks().map(|told| told.rank).collect::<Vec<_>>(), [3]);
+        assert_ne!(ledger.standing(Charge::LEAST, &half()), Standing::Free, "no free stand-ins");
+        ledger.hear(5, kv(90, 100), NOW);
+        ledger.keep_ranks(&[5]);
+        assert_eq!(ledger.ranks().map(|told| told.rank).collect::<Vec<_>>(), [5]);
+        for rank in 0..2 * RANKS_MAX {
+            ledger.hear(rank, kv(1, 100), NOW);
+        }
+        assert_eq!(ledger.ranks().len(), RANKS_MAX);
+    }
+
+    #[test]
+    fn a_rank_that_is_gone_stays_until_what_is_on_it_has_ended() {
+        let mut ledger = WorkerLedger::new(OnSilence::Free);
+        ledger.hear(1, kv(1, 100), NOW);
+        let ticket = ledger.try_charge(Charge::LEAST, &half()).unwrap();
+        ledger.hear(2, kv(1, 100), NOW);
+        ledger.keep_ranks(&[2]);
+        assert_eq!(ledger.ranks().len(), 2);
+        ledger.expire(NOW + Duration::from_millis(1));
+        ledger.hear(2, kv(1, 100), NOW + Duration::from_millis(1));
+        let next = ledger.try_charge(Charge::LEAST, &half()).unwrap();
+        assert_eq!(next.rank(), 2, "nothing new goes there");
+        ledger.release(next);
+        ledger.release(ticket);
+        ledger.keep_ranks(&[2]);
+        assert_eq!((ledger.ranks().len(), ledger.outstanding()), (1, 0));
     }
 }

@@ -15,7 +15,7 @@ pub use charge::{Charge, ChargeRule};
 pub use drain::DrainAdvisor;
 pub use free_set::FreeSet;
 pub use latency::{Answer, Latency};
-pub use ledger::{OnSilence, RANKS_MAX, Standing, Ticket, WorkerLedger};
+pub use ledger::{OnSilence, RANKS_MAX, RankTold, Standing, Ticket, WorkerLedger};
 pub use loads::Loads;
 pub use pick::{Candidates, Pick};
 pub use rank::RankView;

@@ -52,7 +52,7 @@ impl Pick {
                 let size = free.len().max(1) as u64;
                 free.nth((chance % size) as usize).or_else(|| free.next_from(0))
             }
-            Self::LeastLoaded => candidates.loads().least((chance % 1024) as usize),
+            Self::LeastLoaded => candidates.loads().least(chance as u32 as usize),
         }
     }
 }

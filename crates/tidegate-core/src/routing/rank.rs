@@ -11,20 +11,24 @@ const STRETCHES: usize = 64;
 
 /// What is known of the load of one rank: what it said of itself, and what was sent to it since.
 ///
-/// A charge counts on top of the report until a report comes that was made at least [`SETTLE`] after it. Counting
-/// something twice for a moment refuses a little early; counting it never would admit too much.
+/// A charge counts on top of the report until a report comes that was made at least [`SETTLE`] after it was sent.
+/// Counting something twice for a moment refuses a little early; counting it never would admit too much.
 #[derive(Clone, Debug)]
 pub struct RankLoad {
     report: Option<Heard>,
     /// Everything sent that has not ended.
     outstanding: Sums,
-    /// Of that, what the report does not have.
+    /// Of that, what the report does not have: not yet sent, or sent too short a time before.
     unreported: Sums,
-    /// What the report has and has ended since. Without it a worker whose requests are short would look full from
-    /// one report to the next.
+    /// What the report may have and has ended since. Without it a worker whose requests are short would look full
+    /// from one report to the next.
     ended: Sums,
     recent: [Sums; STRETCHES],
     older: Sums,
+    /// Tokens sent in each recent stretch whose answer has not begun, and their sum: for servers that do not tell
+    /// what they prefill. A prompt that was sent longer ago has been prefilled, also if its answer comes as a whole.
+    prefilling: [u64; STRETCHES],
+    prefilling_sum: u64,
     /// The stretch that charges are counted in now.
     newest: u64,
     /// Charges of stretches below this one are in the report.
@@ -35,9 +39,9 @@ pub struct RankLoad {
 #[derive(Debug)]
 #[must_use = "a ticket that is not given back stays charged"]
 pub struct RankTicket {
-    stretch: u64,
-    blocks: u64,
-    tokens: u64,
+    /// When it was sent; `None` while it is not.
+    stretch: Option<u64>,
+    sums: Sums,
 }
 
 /// A report, and when it was made.
@@ -45,6 +49,8 @@ pub struct RankTicket {
 struct Heard {
     report: LoadReport,
     at: Duration,
+    /// Too old to be believed.
+    expired: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +58,8 @@ struct Sums {
     requests: u64,
     blocks: u64,
     tokens: u64,
+    /// Blocks as they were guessed from the request alone.
+    guessed: u64,
 }
 
 /// What a rank has to do at a moment, in the terms of the thresholds.
@@ -77,6 +85,8 @@ impl Default for RankLoad {
             ended: Sums::default(),
             recent: [Sums::default(); STRETCHES],
             older: Sums::default(),
+            prefilling: [0; STRETCHES],
+            prefilling_sum: 0,
             newest: 0,
             covered: 0,
         }
@@ -84,31 +94,40 @@ impl Default for RankLoad {
 }
 
 impl RankLoad {
-    /// Counts a request that is about to be sent, at `now`.
-    pub fn charge(&mut self, charge: Charge, now: Duration) -> RankTicket {
-        self.advance(now);
-        let ticket = RankTicket {
-            stretch: self.newest,
+    /// Counts a request that will be sent, of which `guessed` blocks are the guess that its charge is made of. Until
+    /// it [was sent](Self::sent) no report can have it.
+    pub fn charge(&mut self, charge: Charge, guessed: u64) -> RankTicket {
+        let sums = Sums {
+            requests: 1,
             blocks: charge.blocks,
             tokens: charge.prefill_tokens,
+            guessed: guessed.max(1),
         };
-        let sums = Sums { requests: 1, blocks: ticket.blocks, tokens: ticket.tokens };
         self.outstanding.add(sums);
         self.unreported.add(sums);
-        self.recent[slot(self.newest)].add(sums);
-        ticket
+        self.prefilling_sum += sums.tokens;
+        RankTicket { stretch: None, sums }
+    }
+
+    /// The request went out as a whole at `now`. Said again for a second attempt, nothing happens.
+    pub fn sent(&mut self, ticket: &mut RankTicket, now: Duration) {
+        if ticket.stretch.is_none() {
+            self.advance(now);
+            ticket.stretch = Some(self.newest);
+            self.recent[slot(self.newest)].add(ticket.sums);
+            self.prefilling[slot(self.newest)] += ticket.sums.tokens;
+        }
     }
 
     /// The request's answer has begun: nothing of it is prefilled any more.
     pub fn prefilled(&mut self, ticket: &mut RankTicket) {
-        let tokens = std::mem::take(&mut ticket.tokens);
-        self.take_off(ticket.stretch, Sums { requests: 0, blocks: 0, tokens });
+        let tokens = std::mem::take(&mut ticket.sums.tokens);
+        self.take_off(ticket.stretch, Sums { tokens, ..Sums::default() });
     }
 
     /// The request is over.
     pub fn release(&mut self, ticket: RankTicket) {
-        let sums = Sums { requests: 1, blocks: ticket.blocks, tokens: ticket.tokens };
-        self.take_off(ticket.stretch, sums);
+        self.take_off(ticket.stretch, ticket.sums);
     }
 
     /// Takes in what the rank said of itself at `at`: for a scrape the moment it was asked, for an answer's
@@ -118,7 +137,7 @@ impl RankLoad {
             return;
         }
         self.advance(at);
-        self.report = Some(Heard { report, at });
+        self.report = Some(Heard { report, at, expired: false });
         self.ended = Sums::default();
         let (covered, oldest) = (stretch_of(at.saturating_sub(SETTLE)), self.oldest_recent());
         // What is older than the ring is one sum, which a report has as a whole or not at all.
@@ -132,21 +151,39 @@ impl RankLoad {
         self.covered = covered;
     }
 
-    /// Forgets the report: it is too old to be believed.
-    pub fn forget(&mut self) {
-        self.report = None;
+    /// Stops to believe a report made before this. Answers whether it did so just now.
+    pub fn expire(&mut self, before: Duration) -> bool {
+        match &mut self.report {
+            Some(heard) if heard.at < before => !std::mem::replace(&mut heard.expired, true),
+            _ => false,
+        }
     }
 
-    /// When the last report was made.
+    /// When the last report was made, believed or not.
     #[must_use]
     pub fn heard_at(&self) -> Option<Duration> {
         self.report.map(|heard| heard.at)
     }
 
-    /// What the rank last said of itself.
+    /// What the rank last said of itself, while that is believed.
     #[must_use]
     pub fn report(&self) -> Option<LoadReport> {
-        self.report.map(|heard| heard.report)
+        self.report.filter(|heard| !heard.expired).map(|heard| heard.report)
+    }
+
+    /// How many blocks a request takes for each that was guessed, by the last report and what it has of ours.
+    #[must_use]
+    pub fn blocks_for_each_guessed(&self) -> Option<f64> {
+        let report = self.report()?;
+        let (KvUsage::Blocks { active, .. }, Some(running)) = (report.kv(), report.running) else {
+            return None;
+        };
+        let covered = self.covered_outstanding();
+        if active == 0 || running == 0 || covered.requests == 0 {
+            return None;
+        }
+        let guessed_each = covered.guessed as f64 / covered.requests as f64;
+        Some(active as f64 / running as f64 / guessed_each)
     }
 
     /// Requests sent to it that have not ended.
@@ -159,32 +196,46 @@ impl RankLoad {
     #[must_use]
     pub fn view(&self) -> RankView {
         let report = self.report().unwrap_or_default();
+        // What ended is a guess and the report is not: ours that the report has can't be taken off with it.
+        let covered = self.covered_outstanding();
+        let left =
+            |told: u64, ended: u64, ours: u64| told.saturating_sub(ended).max(ours.min(told));
         let kv = match report.kv() {
             KvUsage::Blocks { active, total } => {
-                let left = active.saturating_sub(self.ended.blocks);
-                KvUsage::Blocks { active: left.saturating_add(self.unreported.blocks), total }
+                let active = left(active, self.ended.blocks, covered.blocks);
+                KvUsage::Blocks { active: active.saturating_add(self.unreported.blocks), total }
             }
             unknown => unknown,
         };
         let prefill_tokens = match report.active_prefill_tokens {
-            Some(tokens) => {
-                tokens.saturating_sub(self.ended.tokens).saturating_add(self.unreported.tokens)
-            }
-            // Nobody tells, so what was sent and has not begun to answer is the best that is known.
-            None => self.outstanding.tokens,
+            Some(tokens) => tokens.saturating_add(self.unreported.tokens),
+            None => self.prefilling_sum,
         };
         // What was sent and has not ended is there, whatever a report says that was made too early to have it.
         let told = report.requests().map_or(0, |told| {
-            told.saturating_sub(self.ended.requests).saturating_add(self.unreported.requests)
+            let left = left(told, self.ended.requests, covered.requests);
+            left.saturating_add(self.unreported.requests)
         });
         let requests = told.max(self.outstanding.requests);
         RankView { kv, prefill_tokens, requests, unreported: self.unreported }
     }
 
-    fn take_off(&mut self, stretch: u64, sums: Sums) {
+    fn take_off(&mut self, stretch: Option<u64>, sums: Sums) {
         self.outstanding.subtract(sums);
-        if stretch < self.covered {
+        let Some(stretch) = stretch else {
+            self.unreported.subtract(sums);
+            self.prefilling_sum = self.prefilling_sum.saturating_sub(sums.tokens);
+            return;
+        };
+        if stretch >= self.oldest_recent() {
+            let tokens = sums.tokens.min(self.prefilling[slot(stretch)]);
+            self.prefilling[slot(stretch)] -= tokens;
+            self.prefilling_sum = self.prefilling_sum.saturating_sub(tokens);
+        }
+        if self.report.is_some_and(|heard| stretch <= stretch_of(heard.at)) {
             self.ended.add(sums);
+        }
+        if stretch < self.covered {
             return;
         }
         self.unreported.subtract(sums);
@@ -195,6 +246,13 @@ impl RankLoad {
         }
     }
 
+    /// What was sent, has not ended, and is in the report.
+    fn covered_outstanding(&self) -> Sums {
+        let mut covered = self.outstanding;
+        covered.subtract(self.unreported);
+        covered
+    }
+
     /// Opens the stretch of `now`, and puts those that fall out of the ring together. Time that runs backwards,
     /// by two threads that read a clock and then wait for each other, counts in the newest stretch.
     fn advance(&mut self, now: Duration) {
@@ -203,6 +261,8 @@ impl RankLoad {
         for stretch in current.saturating_sub(steps) + 1..=current {
             let fallen = std::mem::take(&mut self.recent[slot(stretch)]);
             self.older.add(fallen);
+            let prefilled = std::mem::take(&mut self.prefilling[slot(stretch)]);
+            self.prefilling_sum = self.prefilling_sum.saturating_sub(prefilled);
         }
         self.newest = self.newest.max(current);
     }
@@ -227,12 +287,14 @@ impl Sums {
         self.requests = self.requests.saturating_add(other.requests);
         self.blocks = self.blocks.saturating_add(other.blocks);
         self.tokens = self.tokens.saturating_add(other.tokens);
+        self.guessed = self.guessed.saturating_add(other.guessed);
     }
 
     fn subtract(&mut self, other: Self) {
         self.requests = self.requests.saturating_sub(other.requests);
         self.blocks = self.blocks.saturating_sub(other.blocks);
         self.tokens = self.tokens.saturating_sub(other.tokens);
+        self.guessed = self.guessed.saturating_sub(other.guessed);
     }
 }
 
@@ -309,11 +371,17 @@ mod tests {
         BusyThresholds { active_requests: Some(most), ..BusyThresholds::OFF }
     }
 
+    fn send(rank: &mut RankLoad, charge: Charge, now: Duration) -> RankTicket {
+        let mut ticket = rank.charge(charge, charge.blocks);
+        rank.sent(&mut ticket, now);
+        ticket
+    }
+
     /// Sends as many as are let through.
     fn fill(rank: &mut RankLoad, thresholds: &BusyThresholds, now: Duration) -> Vec<RankTicket> {
         let mut tickets = Vec::new();
         while rank.view().stops(Charge::LEAST, thresholds).is_none() && tickets.len() < 1000 {
-            tickets.push(rank.charge(Charge::LEAST, now));
+            tickets.push(send(rank, Charge::LEAST, now));
         }
         tickets
     }
@@ -368,7 +436,7 @@ mod tests {
         rank.hear(kv(0, 100), ms(0));
         let tickets = fill(&mut rank, &blocks(0.50), ms(100));
         // Far beyond what is kept apart.
-        let late = rank.charge(Charge::LEAST, ms(60_000));
+        let late = send(&mut rank, Charge::LEAST, ms(60_000));
         for ticket in tickets {
             rank.release(ticket);
         }
@@ -397,7 +465,7 @@ mod tests {
         rank.hear(kv(0, 100), ms(0));
         let huge = Charge::new(90, 50_000);
         assert_eq!(rank.view().stops(huge, &blocks(0.50)), None);
-        let ticket = rank.charge(huge, ms(60));
+        let ticket = send(&mut rank, huge, ms(60));
         assert!(rank.view().stops(Charge::LEAST, &blocks(0.50)).is_some());
         rank.release(ticket);
         assert_eq!(rank.view().stops(Charge::LEAST, &blocks(0.50)), None);
@@ -406,7 +474,7 @@ mod tests {
     #[test]
     fn tokens_count_until_the_answer_begins_when_nobody_reports_them() {
         let mut rank = RankLoad::default();
-        let mut ticket = rank.charge(Charge::new(1, 800), ms(0));
+        let mut ticket = send(&mut rank, Charge::new(1, 800), ms(0));
         assert_eq!(rank.view().prefill_tokens, 800);
         rank.prefilled(&mut ticket);
         assert_eq!(rank.view().prefill_tokens, 0);
@@ -417,10 +485,65 @@ mod tests {
     #[test]
     fn a_clock_that_steps_back_is_counted_all_the_same() {
         let mut rank = RankLoad::default();
-        let (a, b) = (rank.charge(Charge::LEAST, ms(500)), rank.charge(Charge::LEAST, ms(100)));
+        let (a, b) =
+            (send(&mut rank, Charge::LEAST, ms(500)), send(&mut rank, Charge::LEAST, ms(100)));
         rank.hear(kv(0, 100), ms(400));
         rank.release(a);
         rank.release(b);
         assert_eq!(rank.view().kv, KvUsage::Blocks { active: 0, total: 100 });
+    }
+
+    #[test]
+    fn what_was_not_sent_yet_is_in_no_report_however_late() {
+        let mut rank = RankLoad::default();
+        rank.hear(kv(0, 64), ms(0));
+        let mut waiting: Vec<_> = (0..32).map(|_| rank.charge(Charge::LEAST, 1)).collect();
+        // It waits in a line, or its body comes slowly.
+        rank.hear(kv(0, 64), ms(3_000));
+        assert!(rank.view().stops(Charge::LEAST, &blocks(0.50)).is_some());
+        waiting.iter_mut().for_each(|ticket| rank.sent(ticket, ms(3_010)));
+        rank.hear(kv(0, 64), ms(3_020));
+        assert!(rank.view().stops(Charge::LEAST, &blocks(0.50)).is_some());
+        rank.hear(kv(32, 64), ms(3_500));
+        assert_eq!(rank.view().kv, KvUsage::Blocks { active: 32, total: 64 });
+    }
+
+    #[test]
+    fn requests_shorter_than_a_report_s_delay_free_their_places_when_they_end() {
+        let mut rank = RankLoad::default();
+        let running = |running| LoadReport { running: Some(running), ..LoadReport::default() };
+        rank.hear(running(0), ms(0));
+        let tickets = fill(&mut rank, &requests(32), ms(1_000));
+        // Made just after they were sent, and it has them all.
+        rank.hear(running(32), ms(1_010));
+        assert_eq!(rank.view().requests, 64, "twice for a moment: nobody can know");
+        for ticket in tickets {
+            rank.release(ticket);
+        }
+        assert_eq!(rank.view().requests, 0);
+    }
+
+    #[test]
+    fn what_ended_takes_off_no_more_than_the_others_leave() {
+        let mut rank = RankLoad::default();
+        let large = send(&mut rank, Charge::new(75, 1), ms(0));
+        let small: Vec<_> = (0..10).map(|_| send(&mut rank, Charge::new(8, 1), ms(0))).collect();
+        rank.hear(kv(85, 100), ms(500));
+        small.into_iter().for_each(|ticket| rank.release(ticket));
+        assert_eq!(rank.view().kv, KvUsage::Blocks { active: 75, total: 100 });
+        rank.release(large);
+        assert_eq!(rank.view().kv, KvUsage::Blocks { active: 0, total: 100 });
+    }
+
+    #[test]
+    fn a_prompt_that_nobody_reports_is_prefilled_after_some_seconds() {
+        let mut rank = RankLoad::default();
+        let ticket = send(&mut rank, Charge::new(1, 800), ms(0));
+        assert_eq!(rank.view().prefill_tokens, 800);
+        let later = send(&mut rank, Charge::new(1, 5), ms(4_000));
+        assert_eq!(rank.view().prefill_tokens, 5, "its answer comes as a whole, later");
+        rank.release(ticket);
+        rank.release(later);
+        assert_eq!(rank.view().prefill_tokens, 0);
     }
 }

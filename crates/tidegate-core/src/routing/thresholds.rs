@@ -65,7 +65,8 @@ impl BusyThresholds {
     /// The same thresholds at this share of themselves: what is left is kept for who matters more.
     #[must_use]
     pub fn at_share(self, share: f64) -> Self {
-        let of = |whole: u64| (whole as f64 * share) as u64;
+        // A share of one place is still one, or an idle worker would refuse for ever.
+        let of = |whole: u64| ((whole as f64 * share) as u64).max(whole.min(1));
         Self {
             active_decode_blocks: self.active_decode_blocks.map(|ratio| ratio * share),
             active_prefill_tokens: self.active_prefill_tokens.map(of),

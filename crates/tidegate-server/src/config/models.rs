@@ -46,6 +46,8 @@ pub struct RoutingConfig {
     pub on_silence: OnSilence,
     /// The header that names a request's model. Default `tidegate-model`.
     pub model_header: http::HeaderName,
+    /// The header that tells an upstream which of its ranks was charged. Default none.
+    pub rank_header: Option<http::HeaderName>,
     /// How much of a body is read to find its model, 0 … 16 MiB. Default 64 KiB.
     pub model_peek_bytes: usize,
     /// How a request's size becomes what it will cost.
@@ -104,7 +106,8 @@ pub enum Orca {
 
 pub(super) fn routing(settings: &Settings, items: &Items, ledger: &mut Ledger) -> RoutingConfig {
     let header: String = settings.get("routing.model_header");
-    RoutingConfig {
+    let rank_header: Option<String> = settings.optional("routing.rank_header");
+    let mut routing = RoutingConfig {
         pick: settings.choice("routing.pick"),
         thresholds: BusyThresholds {
             active_decode_blocks: settings.optional("routing.active_decode_blocks_threshold"),
@@ -112,7 +115,7 @@ pub(super) fn routing(settings: &Settings, items: &Items, ledger: &mut Ledger) -
             active_requests: settings.optional("routing.active_requests_threshold"),
         }
         .or(settings.choice::<BusyPreset>("routing.preset").thresholds()),
-        models: models(items, ledger),
+        models: BTreeMap::new(),
         low_share: settings.get("routing.low_share"),
         overload_status: settings.choice("routing.overload_status"),
         load: settings.choice("routing.load"),
@@ -122,12 +125,15 @@ pub(super) fn routing(settings: &Settings, items: &Items, ledger: &mut Ledger) -
         report_ttl: settings.millis("routing.report_ttl_ms"),
         on_silence: settings.choice("routing.on_silence"),
         model_header: header.parse().unwrap_or(http::HeaderName::from_static("tidegate-model")),
+        rank_header: rank_header.and_then(|name| name.parse().ok()),
         model_peek_bytes: settings.size("routing.model_peek_bytes"),
         charge: ChargeRule {
             bytes_per_token: settings.get("routing.bytes_per_token"),
             tokens_per_block: settings.get("routing.tokens_per_block"),
         },
-    }
+    };
+    routing.models = models(items, routing.thresholds, ledger);
+    routing
 }
 
 pub(super) fn outbox(settings: &Settings) -> OutboxConfig {
@@ -140,11 +146,15 @@ pub(super) fn outbox(settings: &Settings) -> OutboxConfig {
     }
 }
 
-fn models(items: &Items, ledger: &mut Ledger) -> BTreeMap<String, BusyThresholds> {
+fn models(
+    items: &Items,
+    general: BusyThresholds,
+    ledger: &mut Ledger,
+) -> BTreeMap<String, BusyThresholds> {
     let mut models = BTreeMap::new();
     for item in items.of("model") {
         let Some(name) = item.required("name", ledger) else { continue };
-        if models.insert(name.to_owned(), thresholds(item)).is_some() {
+        if models.insert(name.to_owned(), thresholds(item, general)).is_some() {
             let allowed = "each model once";
             let origin = item.origin_of("name");
             ledger.add(Mistake::new(item.key("name"), origin, quoted(name), allowed));
@@ -153,14 +163,15 @@ fn models(items: &Items, ledger: &mut Ledger) -> BTreeMap<String, BusyThresholds
     models
 }
 
-fn thresholds(item: &Item) -> BusyThresholds {
-    let preset = item.text("preset").and_then(choice::from_name::<BusyPreset>).unwrap_or_default();
+/// What an entry does not say is as for all models, unless it names a preset of its own.
+fn thresholds(item: &Item, general: BusyThresholds) -> BusyThresholds {
+    let preset = item.text("preset").and_then(choice::from_name::<BusyPreset>);
     let own = BusyThresholds {
         active_decode_blocks: item.get("active_decode_blocks_threshold"),
         active_prefill_tokens: item.get("active_prefill_tokens_threshold"),
         active_requests: item.get("active_requests_threshold"),
     };
-    own.or(preset.thresholds())
+    own.or(preset.map_or(general, BusyPreset::thresholds))
 }
 
 pub(super) fn is_name(text: &str) -> bool {

@@ -217,6 +217,7 @@ impl Kind {
         match self {
             Self::Integer { min, max } => (max / 2).clamp(min, 10_000.min(max)).to_string(),
             Self::Ratio { .. } => "0.85".to_owned(),
+            Self::Text { .. } => "\"X-data-parallel-rank\"".to_owned(),
             _ => "\"/path/to/file.pem\"".to_owned(),
         }
     }

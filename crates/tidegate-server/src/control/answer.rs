@@ -1,4 +1,4 @@
-use super::{GatewayStats, Handler, ThresholdError, busy_threshold, metrics};
+use super::{GatewayStats, Handler, busy_threshold, metrics};
 use crate::gateway::{Phase, Shared};
 use crate::proxy::{GatewayBody, Unauthorized};
 use crate::rescue::{self, Asker, Unread};
@@ -19,7 +19,7 @@ pub async fn answer<B: Body<Data = Bytes>>(
 ) -> Response<GatewayBody> {
     let asker = Asker::of(&request);
     let permit = shared.tracker.try_acquire(handler.kind().class().priority());
-    let mut unread = if request.body().is_end_stream() { Unread::None } else { Unread::Some };
+    let unread = if request.body().is_end_stream() { Unread::None } else { Unread::Some };
     let changes = handler == Handler::BusyThreshold;
     let response = if !(changes || matches!(*request.method(), Method::GET | Method::HEAD)) {
         rescue::read_only()
@@ -32,11 +32,12 @@ pub async fn answer<B: Body<Data = Bytes>>(
             Handler::Metrics => text(metrics::render(shared)),
             Handler::Stats => json_response(StatusCode::OK, &GatewayStats::of(shared)),
             Handler::BusyThreshold => {
-                let (response, was_read) = thresholds(shared, request, guarded).await;
-                if was_read {
-                    unread = Unread::None;
+                let (response, read) = thresholds(shared, request, guarded).await;
+                if let Some(permit) = permit {
+                    permit.success();
                 }
-                response
+                let unread = if read { Unread::None } else { unread };
+                return asker.fit(response, unread);
             }
         }
     };
@@ -46,19 +47,17 @@ pub async fn answer<B: Body<Data = Bytes>>(
     asker.fit(response, unread)
 }
 
-/// With the answer: whether the request's body was read.
+/// With the answer: whether the request was read to its end.
 async fn thresholds<B: Body<Data = Bytes>>(
     shared: &Shared,
     request: Request<B>,
     guarded: bool,
 ) -> (Response<GatewayBody>, bool) {
-    let changes = matches!(*request.method(), Method::POST | Method::DELETE);
+    // To tell them, nothing of a request is read but its head.
+    let reads = !matches!(*request.method(), Method::GET | Method::HEAD);
     match busy_threshold::answer(shared, request, guarded).await {
-        Ok(told) => (json_response(StatusCode::OK, &told), changes),
-        Err(error) => {
-            let decided_before = [ThresholdError::ReadOnlyHere, ThresholdError::CrossOrigin];
-            (rescue::threshold(&error), changes && !decided_before.contains(&error))
-        }
+        Ok(told) => (json_response(StatusCode::OK, &told), reads),
+        Err(error) => (rescue::threshold(&error), reads && error.is_after_reading()),
     }
 }
 

@@ -7,6 +7,7 @@ use http_body::Body;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 use tidegate::routing::{BusyThresholds, OutOfRange, UnknownModel};
@@ -19,6 +20,7 @@ const READ_MAX: Duration = Duration::from_secs(10);
 /// The most tokens or requests that a threshold can say.
 const COUNT_MAX: u64 = 1_000_000_000;
 
+const NAMED: &str = "a model's name";
 const DECODE: &str = "active_decode_blocks_threshold";
 const PREFILL: &str = "active_prefill_tokens_threshold";
 const REQUESTS: &str = "active_requests_threshold";
@@ -59,7 +61,7 @@ pub enum ThresholdError {
     #[error("the body broke off or did not come within {READ_MAX:?}")]
     Broken,
     /// A field has the wrong type, or is missing, or is none that there is.
-    #[error("{field}: {given} was given, {expected} is expected")]
+    #[error("{field}: {given} was given; expected is {expected}")]
     WrongType {
         /// Which.
         field: String,
@@ -69,7 +71,7 @@ pub enum ThresholdError {
         expected: &'static str,
     },
     /// A field has the right type and a value that makes no sense.
-    #[error("{field}: {given} is out of range, {expected} is expected")]
+    #[error("{field}: {given} is out of range; expected is {expected}")]
     OutOfRange {
         /// Which.
         field: &'static str,
@@ -127,6 +129,9 @@ pub async fn answer<B: Body<Data = Bytes>>(
     let bytes = timeout(READ_MAX, collect(body)).await.map_err(|_| ThresholdError::Broken)??;
     let change = match (&parts.method, model_of(parts.uri.query())) {
         (&Method::DELETE, Some(model)) if bytes.is_empty() => Change::clear(model),
+        (&Method::DELETE, None) if bytes.is_empty() => {
+            return Err(wrong("model", &Value::Null, NAMED));
+        }
         (&Method::DELETE, _) => Change::clear(Change::parse(&bytes)?.model),
         _ => Change::parse(&bytes)?,
     };
@@ -136,7 +141,7 @@ pub async fn answer<B: Body<Data = Bytes>>(
 fn read(shared: &Shared, query: Option<&str>) -> Result<Told, ThresholdError> {
     let monitor = shared.fleet.monitor();
     if let Some(model) = model_of(query) {
-        let thresholds = monitor.change_thresholds(&model, |same| same)?;
+        let thresholds = monitor.thresholds_of(&model)?;
         return Ok(Told::One(ModelThresholds { model, thresholds }));
     }
     let all = monitor.thresholds().into_iter();
@@ -162,8 +167,11 @@ fn apply(shared: &Shared, change: &Change) -> Result<Told, ThresholdError> {
 fn is_cross_origin(parts: &Parts) -> bool {
     let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
     let Some(origin) = text(header::ORIGIN) else { return false };
+    let (_, origin) = origin.split_once("://").unwrap_or_default();
+    // A name can be made to point here by whoever owns it; an address can't.
+    let ours = origin.parse::<SocketAddr>().is_ok() || origin.starts_with("localhost:");
     let host = text(header::HOST).or(parts.uri.authority().map(Authority::as_str));
-    origin.split_once("://").is_none_or(|(_, origin)| Some(origin) != host)
+    !ours || host != Some(origin)
 }
 
 fn model_of(query: Option<&str>) -> Option<String> {
@@ -175,7 +183,8 @@ fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
-        let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        let hex = tail.get(..2).filter(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+        let hex = hex.and_then(|hex| std::str::from_utf8(hex).ok());
         match (first, hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
             (b'%', Some(byte)) => {
                 bytes.push(byte);
@@ -231,7 +240,7 @@ impl Change {
         }
         let model = match fields.get("model") {
             Some(Value::String(model)) => model.clone(),
-            other => return Err(wrong("model", other.unwrap_or(&Value::Null), "a model's name")),
+            other => return Err(wrong("model", other.unwrap_or(&Value::Null), NAMED)),
         };
         Ok(Self {
             model,
@@ -296,6 +305,17 @@ fn wrong(field: &str, value: &Value, expected: &'static str) -> ThresholdError {
 // === impl ThresholdError ===
 
 impl ThresholdError {
+    /// Whether the body was read to its end before it was found.
+    #[must_use]
+    pub fn is_after_reading(&self) -> bool {
+        match self {
+            Self::NotJson(_) | Self::WrongType { .. } | Self::OutOfRange { .. } => true,
+            Self::UnknownModel(_) => true,
+            Self::TooLong | Self::Broken => false,
+            Self::Method | Self::ReadOnlyHere | Self::CrossOrigin => false,
+        }
+    }
+
     /// The field that it is about, if it is about one.
     #[must_use]
     pub fn field(&self) -> Option<&str> {
@@ -358,8 +378,8 @@ mod tests {
     #[test]
     fn a_model_in_a_query_may_be_encoded() {
         assert_eq!(
-            model_of(Some("x=1&model=Qwen%2FQwen3+a%zz")),
-            Some("Qwen/Qwen3 a%zz".to_owned())
+            model_of(Some("x=1&model=Qwen%2FQwen3+a%zz%+f")),
+            Some("Qwen/Qwen3 a%zz% f".to_owned())
         );
         assert_eq!(model_of(Some("models=a")), None);
     }

@@ -61,6 +61,10 @@ pub(super) fn models(out: &mut Exposition, models: &[ModelStats]) {
     for model in models {
         workers.with(&[("model", &model.model)], model.workers);
     }
+    let mut up = out.gauge("tidegate_workers_up", "Of these, those that can be reached.");
+    for model in models {
+        up.with(&[("model", &model.model)], model.up);
+    }
     let mut busy = out.gauge("tidegate_workers_busy", "Of these, up and without room.");
     for model in models {
         busy.with(&[("model", &model.model)], model.busy);
@@ -93,8 +97,14 @@ pub(super) fn models(out: &mut Exposition, models: &[ModelStats]) {
 
 /// What every rank of every worker told of its load, while that is believed.
 pub(super) fn workers(out: &mut Exposition, stats: &[UpstreamStats]) {
-    let mut known = out.gauge("tidegate_worker_load_known", "1 while a worker's load is known.");
-    for upstream in stats {
+    let mut known = out.gauge(
+        "tidegate_worker_load_known",
+        "1 while a worker's load is known, 0 if it told before; missing if it never did.",
+    );
+    let tells = |upstream: &&UpstreamStats| {
+        upstream.load.ranks.iter().any(|rank| rank.report_age_ms.is_some())
+    };
+    for upstream in stats.iter().filter(tells) {
         known.with(&[("worker", &upstream.name)], u8::from(upstream.load.load_known));
     }
     let mut kinds =

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 const PAGE_MAX: usize = 4 * 1024 * 1024;
 /// The least time that a server has to answer: one that is busy answers late, and its word is worth the wait.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two looks at a server whose metrics nobody needs, or whose pages say nothing of load.
+/// The most between two looks at a server whose metrics nobody needs, or whose pages say nothing of load.
 const SELDOM: Duration = Duration::from_secs(15);
 /// Between two looks at which models a server has.
 const MODELS_EVERY: Duration = Duration::from_secs(15);
@@ -57,10 +57,17 @@ impl Watch {
                 let answered = self.ask_models().await;
                 self.models_due = started + if answered { MODELS_EVERY } else { PATIENCE };
             }
-            let every = if told && self.is_needed() { self.config.scrape_interval } else { SELDOM };
-            // Until it was recognised once, a server that is just starting is asked more often.
-            let every = if told { every } else { every.min(self.while_unknown()) };
-            sleep(every.saturating_sub(started.elapsed())).await;
+            let every = match told {
+                true if self.is_needed() => self.config.scrape_interval,
+                // Nobody decides by it yet, and people may still want to see it.
+                true => SELDOM.min(self.config.report_ttl / 2),
+                false => self.while_unknown(),
+            };
+            tokio::select! {
+                () = sleep(every.saturating_sub(started.elapsed())) => {}
+                // A threshold that is set now needs to know the load now.
+                () = self.upstream.monitor().thresholds_changed() => {}
+            }
         }
     }
 
@@ -89,15 +96,13 @@ impl Watch {
         match self.fetch(&self.config.metrics_path).await {
             Ok(page) => {
                 let scraped = Scraped::parse(&page);
-                let ranks = scraped.ranks.keys().last().map_or(0, |last| *last as usize + 1);
+                let ranks: Vec<_> = scraped.ranks.keys().map(|rank| *rank as usize).collect();
                 for (rank, report) in &scraped.ranks {
                     monitor.report(self.upstream.worker, *rank as usize, *report, asked_at);
                 }
-                if ranks > 0 {
-                    monitor.set_ranks(self.upstream.worker, ranks);
-                }
-                self.recognised(scraped.kind, ranks);
-                ranks > 0
+                monitor.set_ranks(self.upstream.worker, &ranks);
+                self.recognised(scraped.kind, ranks.len());
+                !ranks.is_empty()
             }
             Err(error) => {
                 self.failed(&error);

@@ -42,7 +42,7 @@ pub enum ProxyError {
         retry_after: Duration,
     },
     /// There is nobody left to try.
-    #[error("no upstream is configured")]
+    #[error("no upstream is left to try")]
     NoUpstream,
     /// No connection; nothing was sent.
     #[error("no connection to upstream {upstream}: {source}")]

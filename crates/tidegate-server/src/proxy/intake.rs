@@ -1,7 +1,6 @@
 use super::model_scan::{ModelScan, Scanned};
 use super::{ProxyError, UploadBody, UploadWatch};
 use bytes::Bytes;
-use http::header;
 use http::request::Parts;
 use http::{Method, Request};
 use http_body::{Body, Frame, SizeHint};
@@ -50,46 +49,49 @@ impl Intake {
 
     /// Whether its model can be looked for in its body.
     pub fn may_name_a_model(&self) -> bool {
-        let kind = self.parts.headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
-        let json = kind.is_none_or(|kind| {
-            kind.get(..16).is_some_and(|start| start.eq_ignore_ascii_case(b"application/json"))
-        });
-        self.parts.method == Method::POST && json && !self.is_read()
+        // Not by its content type, which clients on a shell forget: what is no JSON object says so in its first byte.
+        self.parts.method == Method::POST && !self.is_read()
     }
 
     /// Reads on until the model is known, and no more than this many bytes, of which all are kept to be sent.
     ///
     /// # Errors
     ///
-    /// When the client breaks off, or sends nothing for `stall`.
+    /// When the client breaks off, or has not sent that much within `limit`.
     pub async fn find_model(
         &mut self,
         bytes_max: usize,
-        stall: Duration,
+        limit: Duration,
     ) -> Result<Option<String>, ProxyError> {
-        let mut scan = ModelScan::new();
-        while self.held < bytes_max {
-            let Some(piece) = self.read(stall).await? else { break };
-            match scan.feed(&piece) {
-                Scanned::More => {}
-                Scanned::Model(name) => return Ok(Some(name)),
-                Scanned::None => break,
+        let looking = async {
+            let mut scan = ModelScan::new();
+            while self.held < bytes_max {
+                let Some(piece) = self.read().await? else { break };
+                match scan.feed(&piece) {
+                    Scanned::More => {}
+                    Scanned::Model(name) => return Ok(Some(name)),
+                    Scanned::None => break,
+                }
             }
-        }
-        Ok(None)
+            Ok(None)
+        };
+        within(limit, looking).await
     }
 
     /// Reads the body to its end if it is short, so that the request can be sent again. Says whether it was.
     ///
     /// # Errors
     ///
-    /// When the client breaks off, or sends nothing for `stall`.
-    pub async fn keep_if_short(&mut self, stall: Duration) -> Result<bool, ProxyError> {
+    /// When the client breaks off, or has not sent all of it within `limit`.
+    pub async fn keep_if_short(&mut self, limit: Duration) -> Result<bool, ProxyError> {
         if self.length().is_none_or(|length| length > REPLAY_MAX) {
             return Ok(false);
         }
-        while self.read(stall).await?.is_some() {}
-        Ok(true)
+        let reading = async {
+            while self.read().await?.is_some() {}
+            Ok(true)
+        };
+        within(limit, reading).await
     }
 
     /// What was read, when that is all there is: to be sent again.
@@ -110,13 +112,9 @@ impl Intake {
     }
 
     /// The next piece of the body, kept too. `None` at its end.
-    async fn read(&mut self, stall: Duration) -> Result<Option<Bytes>, ProxyError> {
+    async fn read(&mut self) -> Result<Option<Bytes>, ProxyError> {
         loop {
-            let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx));
-            let Ok(frame) = timeout(stall, frame).await else {
-                return Err(ProxyError::UploadStalled { after: stall });
-            };
-            let frame = match frame {
+            let frame = match poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await {
                 None => return Ok(None),
                 Some(Err(_)) => return Err(ProxyError::UploadBroken),
                 Some(Ok(frame)) => frame,
@@ -133,6 +131,15 @@ impl Intake {
     fn size(&self) -> SizeHint {
         plus(self.body.size_hint(), self.held as u64)
     }
+}
+
+/// One limit for the whole of it: a client that sends a byte now and then would hold what it holds for ever.
+async fn within<T>(
+    limit: Duration,
+    reading: impl Future<Output = Result<T, ProxyError>>,
+) -> Result<T, ProxyError> {
+    let stalled = Err(ProxyError::UploadStalled { after: limit });
+    timeout(limit, reading).await.unwrap_or(stalled)
 }
 
 /// A hint for what is left, and this much more.

@@ -5,17 +5,18 @@ use super::{ProxyError, UploadBody};
 use crate::config::Orca;
 use crate::gateway::ThreadContext;
 use crate::load::orca;
-use crate::upstream::{Connection, LineRefusal, Placed, Speaks, Tried, Upstream};
+use crate::upstream::{Connection, LineRefusal, Placed, Speaks, Tried};
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use hyper::body::Incoming;
+use std::future::pending;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// How often a connection may turn out to be closed by the upstream just when it is used again, before the upstream
-/// itself is taken for broken.
+/// How often a connection may turn out to be closed just when it is used again, before its upstream is taken for
+/// broken.
 const STALE_MAX: u32 = 1;
 
 /// What a request needs to be sent a second time: only made when repeating it is safe.
@@ -73,7 +74,7 @@ impl Offer<'_> {
                     Err(ProxyError::NoUpstream) => break,
                     Err(refused) => return Err(refused),
                 };
-            let (placed, connection) = match self.reach(placed, &mut tried).await {
+            let (mut placed, connection) = match self.reach(placed, &mut tried).await {
                 Ok(reached) => reached,
                 Err((error, true)) => {
                     last = error;
@@ -89,7 +90,7 @@ impl Offer<'_> {
             } else {
                 tried.insert(placed.upstream().worker);
             }
-            match self.attempt(request, &placed, connection).await {
+            match self.attempt(request, &mut placed, connection).await {
                 Ok((response, connection)) => return Ok((response, placed, connection)),
                 Err(Unanswered::Unsent(unsent)) => request = *unsent,
                 Err(Unanswered::Again(again, error)) => {
@@ -143,18 +144,19 @@ impl Offer<'_> {
     async fn attempt(
         &self,
         mut request: Request<UploadBody>,
-        placed: &Placed,
+        placed: &mut Placed,
         mut connection: Connection,
     ) -> Result<(Response<Incoming>, Connection), Unanswered> {
-        let upstream = placed.upstream();
-        self.address(&mut request, upstream, connection.is_h2()).map_err(Unanswered::Failed)?;
+        let upstream = Arc::clone(placed.upstream());
+        let upstream = &*upstream;
+        self.address(&mut request, placed, connection.is_h2()).map_err(Unanswered::Failed)?;
         let spare =
             self.replay.as_ref().map(|body| Spare::of(&request, body, self.upload.as_ref()));
         let limit = self.thread.shared.config.proxy.response_timeout;
         let sent_at = Instant::now();
         let answer = {
             let sent = pin!(connection.send(request));
-            head_within(limit, sent, self.upload.as_deref()).await
+            head_within(limit, sent, self.upload.as_deref(), || placed.sent()).await
         };
         let mut failure = match answer {
             Ok(Ok(mut response)) => {
@@ -209,14 +211,17 @@ impl Offer<'_> {
     fn address(
         &self,
         request: &mut Request<UploadBody>,
-        upstream: &Upstream,
+        placed: &Placed,
         h2: bool,
     ) -> Result<(), ProxyError> {
         let mut uri = std::mem::take(request.uri_mut());
         let policy = self.thread.shared.config.proxy.host;
         *request.version_mut() =
-            self.head.address(&mut uri, request.headers_mut(), upstream, h2, policy)?;
+            self.head.address(&mut uri, request.headers_mut(), placed.upstream(), h2, policy)?;
         *request.uri_mut() = uri;
+        if let Some(name) = &self.thread.shared.config.routing.rank_header {
+            request.headers_mut().insert(name, HeaderValue::from(placed.rank()));
+        }
         Ok(())
     }
 }
@@ -227,17 +232,33 @@ enum Late {
     Client,
 }
 
-/// Waits for an answer for as long as is allowed after the last piece of the request went out.
+/// Waits for an answer for as long as is allowed after the last piece of the request went out. Tells when that was.
 async fn head_within<T>(
     limit: Duration,
     mut sent: Pin<&mut impl Future<Output = T>>,
     upload: Option<&UploadWatch>,
+    mut on_sent: impl FnMut(),
 ) -> Result<T, Late> {
     let mut timer = pin!(sleep(limit));
+    let mut going_out = upload.is_some();
+    if !going_out {
+        on_sent();
+    }
+    let gone_out = async {
+        match upload {
+            Some(upload) => upload.gone_out().await,
+            None => pending().await,
+        }
+    };
+    let mut gone_out = pin!(gone_out);
     loop {
         tokio::select! {
             biased;
             answer = sent.as_mut() => return Ok(answer),
+            () = gone_out.as_mut(), if going_out => {
+                going_out = false;
+                on_sent();
+            }
             () = timer.as_mut() => {
                 let Some(upload) = upload else { return Err(Late::Upstream) };
                 let due = upload.last_progress() + limit;

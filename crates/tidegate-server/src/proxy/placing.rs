@@ -27,7 +27,7 @@ impl Placing {
     ///
     /// # Errors
     ///
-    /// When the client breaks off or stalls while its body is looked into.
+    /// When all are busy whatever its model, or the client breaks off or stalls while its body is looked into.
     pub async fn of(
         thread: &ThreadContext,
         intake: &mut Intake,
@@ -47,9 +47,11 @@ impl Placing {
             return Ok(placing);
         }
         placing.model = text(headers, &config.model_header).map(str::to_owned).or(route_model);
-        let dry_run = thread.shared.config.dry_run;
-        let worth_it = intake.may_name_a_model() && (dry_run || router.any_room(priority));
-        if placing.model.is_none() && worth_it {
+        if placing.model.is_none() && intake.may_name_a_model() {
+            // Whatever its model, nobody could take it: then it need not be known.
+            if !thread.shared.config.dry_run && !router.any_room(priority) {
+                return Err(placing.refused(router.refusal(&placing.ask(&Tried::default(), false))));
+            }
             let stall = thread.shared.config.listen.header_timeout;
             placing.model = intake.find_model(config.model_peek_bytes, stall).await?;
         }
@@ -63,7 +65,7 @@ impl Placing {
     /// When all are busy, none is there, or all were tried. In a dry run that all are busy is only counted.
     pub fn place(&self, thread: &ThreadContext, tried: &Tried) -> Result<Placed, ProxyError> {
         let fleet = &thread.shared.fleet;
-        let ask = self.ask(tried);
+        let ask = self.ask(tried, thread.shared.config.dry_run);
         match fleet.place(&ask, thread.chance.next()) {
             Ok(placed) => Ok(placed),
             Err(error) => {
@@ -114,13 +116,14 @@ impl Placing {
         ProxyError::Outbox { upstream, why, retry_after }
     }
 
-    fn ask<'a>(&'a self, tried: &'a Tried) -> Ask<'a> {
+    fn ask<'a>(&'a self, tried: &'a Tried, dry_run: bool) -> Ask<'a> {
         Ask {
             model: self.model.as_deref(),
             priority: self.priority,
             charge: self.charge,
             direct: self.direct.as_deref(),
             not: tried.ids(),
+            dry_run,
         }
     }
 

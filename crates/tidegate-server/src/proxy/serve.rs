@@ -135,18 +135,16 @@ async fn forward(
     let placing =
         match Placing::of(thread, &mut intake, route_model, admitted.permit.priority()).await {
             Ok(placing) => placing,
-            Err(error) => return Err((error, Unread::Some)),
+            Err(error) if error.is_clients() => return Err((error, Unread::Some)),
+            Err(error) => return Err((error, unread_of(intake).await)),
         };
     let first = match placing.place(thread, &Tried::default()) {
         Ok(placed) => placed,
-        Err(error) => {
-            let expects = intake.parts.headers.contains_key(header::EXPECT);
-            return Err((error, read_rest(intake.into_unread(), expects).await));
-        }
+        Err(error) => return Err((error, unread_of(intake).await)),
     };
-    let unread = if intake.is_read() { Unread::None } else { Unread::Some };
     let replay = replayable(&mut intake, shared.config.listen.header_timeout).await;
     let replay = replay.map_err(|error| (error, Unread::Some))?;
+    let unread = if intake.is_read() { Unread::None } else { Unread::Some };
     let config = &shared.config;
     let head = OutgoingHead::prepare(&mut intake.parts, client, config, &shared.via, chunked)
         .map_err(|error| (error, unread))?;
@@ -169,6 +167,12 @@ async fn forward(
             Err((error, still_unread(upload_seen.as_deref())))
         }
     }
+}
+
+/// Reads a short rest of a refused request away.
+async fn unread_of(intake: Intake) -> Unread {
+    let expects = intake.parts.headers.contains_key(header::EXPECT);
+    read_rest(intake.into_unread(), expects).await
 }
 
 /// The whole body of a request that may be sent again: its method is idempotent, or the client says by a key that

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// A client's request body on its way to an upstream, frame by frame and never held whole.
 pub struct UploadBody {
@@ -26,6 +27,7 @@ pub struct UploadWatch {
     ended: AtomicBool,
     starved: AtomicBool,
     broken: AtomicBool,
+    gone_out: Notify,
 }
 
 // === impl UploadBody ===
@@ -99,6 +101,7 @@ impl UploadWatch {
             ended: AtomicBool::new(false),
             starved: AtomicBool::new(false),
             broken: AtomicBool::new(false),
+            gone_out: Notify::new(),
         }
     }
 
@@ -112,11 +115,23 @@ impl UploadWatch {
                 self.progress_ms.store(elapsed_ms, Ordering::Relaxed);
                 match frame {
                     Some(Err(_)) => self.broken.store(true, Ordering::Relaxed),
-                    None => self.ended.store(true, Ordering::Relaxed),
-                    Some(Ok(_)) if at_end => self.ended.store(true, Ordering::Relaxed),
+                    None => self.end(),
+                    Some(Ok(_)) if at_end => self.end(),
                     Some(Ok(_)) => {}
                 }
             }
+        }
+    }
+
+    fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.gone_out.notify_one();
+    }
+
+    /// Waits until the whole request went out. For one waiter.
+    pub async fn gone_out(&self) {
+        if !self.has_ended() {
+            self.gone_out.notified().await;
         }
     }
 

@@ -27,6 +27,8 @@ struct Queue {
     waiting: RobustQueue<Waiter>,
     /// Waiters that left; they are found when their turn comes, their place is needed, or somebody looks.
     gone: usize,
+    /// Those that made room for what the queue itself drops nothing for.
+    displaced: u64,
     totals: SenderStats,
 }
 
@@ -99,6 +101,7 @@ impl Line {
                 sent: 0,
                 waiting: RobustQueue::new(queue)?,
                 gone: 0,
+                displaced: 0,
                 totals: SenderStats::default(),
             }),
             passed: AtomicU64::new(0),
@@ -139,6 +142,7 @@ impl Line {
         let mut stats = queue.waiting.stats();
         let passed = self.passed.load(Ordering::Relaxed);
         stats.total_enqueued += passed;
+        stats.total_dropped += queue.displaced;
         let in_flight = match self.concurrency {
             0 => with_upstream,
             _ => queue.sent,
@@ -243,17 +247,11 @@ impl Queue {
         if full {
             self.forget_gone();
         }
-        match self.waiting.put(class, waiter) {
-            Ok(_displaced) => Ok(()),
-            Err(refused) => {
-                let waiter = refused.value;
-                if !self.make_room(waiter.priority) {
-                    return Err(LineRefusal::Full { waiting: self.waiting.len() });
-                }
-                let again = self.waiting.put(class, waiter);
-                again.map(|_| ()).map_err(|_| LineRefusal::Full { waiting: self.waiting.len() })
-            }
+        if self.waiting.len() >= self.waiting.config().bound() && class == MessageClass::Dispatch {
+            self.displaced += u64::from(self.make_room(waiter.priority));
         }
+        let put = self.waiting.put(class, waiter);
+        put.map(|_displaced| ()).map_err(|_| LineRefusal::Full { waiting: self.waiting.len() })
     }
 
     fn forget_gone(&mut self) {
@@ -304,5 +302,112 @@ struct Leaving<'a> {
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         self.line.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use MessagePriority::{High, Low, Normal};
+
+    fn line(outbox: &str, upstreams: usize) -> Arc<Line> {
+        let config = Config::from_toml(outbox).unwrap();
+        Arc::new(Line::new(&config.outbox, &config.admission, upstreams).unwrap())
+    }
+
+    /// A request that lines up, on a task of its own.
+    async fn lines_up(
+        line: &Arc<Line>,
+        priority: MessagePriority,
+    ) -> tokio::task::JoinHandle<Result<Turn, LineRefusal>> {
+        let (line, before) = (Arc::clone(line), line.lock().waiting.len());
+        let waiting = Arc::clone(&line);
+        let task = tokio::spawn(async move { line.enter(priority).await });
+        for _ in 0..1000 {
+            if waiting.lock().waiting.len() != before || task.is_finished() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        task
+    }
+
+    const ONE: &str = "[outbox]\nconcurrency = 1\nqueue_size = 2\noverflow_size = 0";
+
+    #[tokio::test(start_paused = true)]
+    async fn turns_come_in_order_and_none_is_lost_with_who_left() {
+        let line = line(ONE, 1);
+        let first = line.enter(Normal).await.unwrap();
+        let left = lines_up(&line, Normal).await;
+        let second = lines_up(&line, Normal).await;
+        left.abort();
+        assert!(left.await.is_err_and(|error| error.is_cancelled()));
+        drop(first);
+        let second = second.await.unwrap().unwrap();
+        assert_eq!(line.stats(0).1.in_flight, 1);
+        drop(second);
+        assert_eq!((line.stats(0).1.in_flight, line.lock().waiting.len()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_that_comes_too_late_goes_to_the_next() {
+        let line = line(ONE, 1);
+        let first = line.enter(Normal).await.unwrap();
+        let late = lines_up(&line, Normal).await;
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        let refused = late.await.unwrap().unwrap_err();
+        assert_eq!(refused, LineRefusal::TooLong(Duration::from_secs(5)));
+        drop(first);
+        assert!(line.enter(Normal).await.is_ok(), "the slot was not given to who had left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_left_make_room_at_the_bound() {
+        let line = line(ONE, 1);
+        let _first = line.enter(High).await.unwrap();
+        for _ in 0..2 {
+            let left = lines_up(&line, High).await;
+            left.abort();
+            let _ = left.await;
+        }
+        let third = lines_up(&line, High).await;
+        assert!(!third.is_finished(), "it waits: nobody else does any more");
+        third.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_the_bound_a_lower_priority_gives_way_and_a_higher_one_is_not_displaced() {
+        let line = line(ONE, 1);
+        let _first = line.enter(Normal).await.unwrap();
+        let (low, high) = (lines_up(&line, Low).await, lines_up(&line, High).await);
+        let urgent = lines_up(&line, High).await;
+        assert_eq!(low.await.unwrap().unwrap_err(), LineRefusal::Displaced);
+        let full = line.enter(High).await.unwrap_err();
+        assert_eq!(full, LineRefusal::Full { waiting: 2 });
+        let full = line.enter(Low).await.unwrap_err();
+        assert_eq!(full, LineRefusal::Full { waiting: 2 });
+        assert!(!high.is_finished() && !urgent.is_finished());
+        high.abort();
+        urgent.abort();
+    }
+
+    #[tokio::test]
+    async fn one_of_several_upstreams_holds_no_more_than_its_share() {
+        let limits =
+            "[admission]\nglobal_limit = 20\nhigh_limit = 0\nnormal_limit = 10\nlow_limit = 0";
+        let shared = line(limits, 2);
+        let mut held = Vec::new();
+        while let Ok(turn) = shared.enter(Normal).await {
+            held.push(turn);
+        }
+        assert_eq!(held.len(), 5);
+        assert_eq!(shared.enter(Normal).await.unwrap_err(), LineRefusal::Share);
+        held.pop();
+        assert!(shared.enter(Normal).await.is_ok());
+        let alone = line(limits, 1);
+        let all: Vec<_> =
+            futures_util::future::join_all((0..50).map(|_| alone.enter(Normal))).await;
+        assert!(all.iter().all(Result::is_ok), "alone it may hold everything");
     }
 }

@@ -38,6 +38,11 @@ impl Placed {
         self.turn = Some(turn);
     }
 
+    /// The request went out as a whole just now.
+    pub fn sent(&mut self) {
+        self.assignment.sent(self.upstream.monitor().now());
+    }
+
     /// The head of the answer came this long after the request went: what that says of the upstream.
     pub fn answered(
         &self,

@@ -23,8 +23,12 @@ pub async fn watch_destinations(fleet: Arc<Fleet>, slow: Arc<SlowDestinations>) 
     loop {
         ticks.tick().await;
         slow.observe(&fleet, &mut was);
-        for worker in fleet.monitor().tick(fleet.monitor().now()) {
-            tracing::warn!(worker = worker.name(), "no word of its load for too long");
+        let (monitor, silent) = (fleet.monitor(), fleet.monitor().tick(fleet.monitor().now()));
+        let needed = || monitor.thresholds().iter().any(|(_, thresholds)| !thresholds.are_off());
+        if !silent.is_empty() && needed() {
+            for worker in silent {
+                tracing::warn!(worker = worker.name(), "no word of its load for too long");
+            }
         }
     }
 }

@@ -42,6 +42,8 @@ struct Inner<T: Transport> {
     queue: RobustQueue<Envelope<T>>,
     mode: Mode,
     ended: bool,
+    /// Its sender has left what it did not send: only then is there nothing more to wait for.
+    announced: bool,
     /// The sender sleeps until so many messages wait; nobody has to wake one that is busy.
     wake_at: usize,
     sender: SenderStats,
@@ -65,6 +67,7 @@ impl<T: Transport> Lane<T> {
             queue,
             mode: Mode::Open,
             ended: false,
+            announced: false,
             wake_at: BUSY,
             sender: SenderStats::default(),
             unsent: Vec::new(),
@@ -161,7 +164,7 @@ impl<T: Transport> Lane<T> {
     pub(super) async fn ended(&self) {
         loop {
             let ended = self.ended.notified();
-            if self.lock().ended {
+            if self.lock().announced {
                 return;
             }
             ended.await;
@@ -279,7 +282,10 @@ impl<T: Transport> Lane<T> {
 
     /// Leaves what was not sent to whoever waits for the end.
     pub(super) fn announce_end(&self, unsent: Vec<Failed<T>>) {
-        self.lock().unsent = unsent;
+        let mut inner = self.lock();
+        inner.unsent = unsent;
+        inner.announced = true;
+        drop(inner);
         self.ended.notify_waiters();
     }
 }

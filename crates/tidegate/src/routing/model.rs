@@ -1,6 +1,6 @@
 use arc_swap::ArcSwap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
 use tidegate_core::routing::{BusyThresholds, FreeSet, Loads, Standing, Threshold};
@@ -18,6 +18,8 @@ pub(super) struct Model {
     pub ended: AtomicU64,
     pub refused: AtomicU64,
     pub held: AtomicU64,
+    /// Whether its thresholds were changed at run time.
+    changed: AtomicBool,
     advice_us: AtomicU64,
 }
 
@@ -61,6 +63,7 @@ impl Model {
             ended: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             held: AtomicU64::new(0),
+            changed: AtomicBool::new(false),
             advice_us: AtomicU64::new(advice.as_micros() as u64),
         }
     }
@@ -73,7 +76,12 @@ impl Model {
         **self.thresholds.load()
     }
 
+    pub fn was_changed(&self) -> bool {
+        self.changed.load(Ordering::Relaxed)
+    }
+
     pub fn set_thresholds(&self, thresholds: BusyThresholds) {
+        self.changed.store(true, Ordering::Relaxed);
         self.thresholds.store(Arc::new(Limits::new(thresholds, self.low_share)));
     }
 

@@ -3,19 +3,20 @@ use super::stats::{ModelStats, WorkerStats};
 use super::table::Table;
 use super::worker::{Worker, WorkerId};
 use arc_swap::{ArcSwap, Guard};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tidegate_core::admission::RetryBounds;
 use tidegate_core::routing::{BusyThresholds, DrainAdvisor, LoadReport, OnSilence};
+use tokio::sync::Notify;
 
 /// How a [`WorkerMonitor`] judges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MonitorConfig {
     /// For models that have none of their own. Default off.
     pub thresholds: BusyThresholds,
-    /// By model, instead of the above. Default none.
+    /// By model, instead of all of the above. Default none.
     pub by_model: BTreeMap<String, BusyThresholds>,
     /// How long a report is believed. Default 5 s.
     pub report_ttl: Duration,
@@ -57,6 +58,7 @@ pub struct WorkerMonitor {
     config: MonitorConfig,
     started: Instant,
     edits: Mutex<Edits>,
+    changed: Notify,
 }
 
 /// What only changes under the lock of changes.
@@ -104,7 +106,7 @@ impl WorkerMonitor {
         let any = model(ANY_MODEL, config.thresholds);
         let mut models = BTreeMap::from([(Arc::clone(&any.name), Arc::clone(&any))]);
         for (name, thresholds) in &config.by_model {
-            let named = model(name, thresholds.or(config.thresholds));
+            let named = model(name, *thresholds);
             models.insert(Arc::clone(&named.name), named);
         }
         let table = Table::new(BTreeMap::new(), models, &any);
@@ -112,6 +114,7 @@ impl WorkerMonitor {
             table: ArcSwap::from_pointee(table),
             started: Instant::now(),
             edits: Mutex::new(Edits { any, next: 0, advisors: BTreeMap::new() }),
+            changed: Notify::new(),
             config,
         }
     }
@@ -169,10 +172,10 @@ impl WorkerMonitor {
         }
     }
 
-    /// Says how many ranks a worker has now.
-    pub fn set_ranks(&self, id: WorkerId, count: usize) {
+    /// Says which ranks a worker has now, by the numbers of its reports.
+    pub fn set_ranks(&self, id: WorkerId, ranks: &[usize]) {
         if let Some(worker) = self.worker(id) {
-            worker.keep_ranks(count);
+            worker.keep_ranks(ranks);
         }
     }
 
@@ -183,6 +186,24 @@ impl WorkerMonitor {
         let model = |pool: &Arc<super::table::Pool>| Arc::clone(&pool.board.model);
         let models: Vec<_> = table.pools().map(model).collect();
         models.into_iter().map(|model| (Arc::clone(&model.name), model.thresholds())).collect()
+    }
+
+    /// The thresholds of one model.
+    ///
+    /// # Errors
+    ///
+    /// When no such model is known.
+    pub fn thresholds_of(&self, model: &str) -> Result<BusyThresholds, UnknownModel> {
+        Ok(find(&self.table.load(), model)?.thresholds())
+    }
+
+    /// Waits until some model's thresholds change.
+    ///
+    /// # Cancel safety
+    ///
+    /// Can be dropped at any time. A change between two calls is not seen by the second.
+    pub async fn thresholds_changed(&self) {
+        self.changed.notified().await;
     }
 
     /// Changes a model's thresholds, at once for all threads, and answers the new ones.
@@ -197,15 +218,12 @@ impl WorkerMonitor {
     ) -> Result<BusyThresholds, UnknownModel> {
         let _edits = self.edits();
         let table = self.table.load_full();
-        let found = table.pools().find(|pool| &*pool.board.model.name == model);
-        let Some(pool) = found else {
-            let known = table.pools().map(|pool| pool.board.model.name.to_string()).collect();
-            return Err(UnknownModel { model: model.to_owned(), known });
-        };
-        let thresholds = change(pool.board.model.thresholds());
-        pool.board.model.set_thresholds(thresholds);
+        let model = find(&table, model)?;
+        let thresholds = change(model.thresholds());
+        model.set_thresholds(thresholds);
         // Everybody: the model of those who serve anything stands on more than one board.
         table.workers.values().for_each(|worker| worker.refresh());
+        self.changed.notify_waiters();
         Ok(thresholds)
     }
 
@@ -216,6 +234,7 @@ impl WorkerMonitor {
         let before = now.saturating_sub(self.config.report_ttl);
         let silent = table.workers.values().filter(|worker| worker.expire(before));
         let silent = silent.cloned().collect();
+        edits.advisors.retain(|name, _| table.models.contains_key(name));
         for (name, model) in &table.models {
             let advisor = edits
                 .advisors
@@ -272,10 +291,17 @@ impl WorkerMonitor {
         self.table.load().workers.get(&id).cloned()
     }
 
-    /// Seats everybody anew. Models stay known with what was set for them, within the bound.
+    /// Seats everybody anew. A model stays known while somebody serves it, and for good if it was configured or its
+    /// thresholds were changed; all within the bound.
     fn rebuild(&self, edits: &Edits, workers: BTreeMap<WorkerId, Arc<Worker>>) {
         let mut models = self.table.load().models.clone();
-        for name in workers.values().filter_map(|worker| worker.models()).flatten() {
+        let served: BTreeSet<_> =
+            workers.values().filter_map(|worker| worker.models()).flatten().collect();
+        models.retain(|name, model| {
+            let configured = &**name == ANY_MODEL || self.config.by_model.contains_key(&**name);
+            configured || served.contains(name) || model.was_changed()
+        });
+        for name in served {
             if models.len() <= self.config.models_max && !models.contains_key(&name) {
                 let thresholds = self.config.thresholds;
                 let (low_share, first) = (self.config.low_share, self.config.retry.min);
@@ -289,6 +315,14 @@ impl WorkerMonitor {
     fn edits(&self) -> MutexGuard<'_, Edits> {
         self.edits.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn find<'a>(table: &'a Table, model: &str) -> Result<&'a Model, UnknownModel> {
+    let found = table.pools().find(|pool| &*pool.board.model.name == model);
+    found.map(|pool| &*pool.board.model).ok_or_else(|| UnknownModel {
+        model: model.to_owned(),
+        known: table.pools().map(|pool| pool.board.model.name.to_string()).collect(),
+    })
 }
 
 fn names(models: &[String]) -> Vec<Arc<str>> {

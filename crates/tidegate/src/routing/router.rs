@@ -57,6 +57,8 @@ pub struct Ask<'a> {
     pub direct: Option<&'a str>,
     /// Workers that are out of the question: they were tried.
     pub not: &'a [WorkerId],
+    /// Whether a refusal will not be followed, and so is not counted.
+    pub dry_run: bool,
 }
 
 /// A request's place at a worker. Ends when it is dropped.
@@ -112,11 +114,11 @@ impl PushRouter {
         let table = self.monitor.table();
         let pool = table.pool(ask.model);
         if let (Pick::Direct, Some(name)) = (self.pick, ask.direct) {
-            return self.route_to(pool, name, ask, now);
+            return self.route_to(pool, name, ask);
         }
         let free = pool.board.free(ask.priority);
         if let Some(place) = self.choose(pool, free, chance, now, ask)
-            && let Some(assignment) = take(pool, place, ask, now)
+            && let Some(assignment) = take(pool, place, ask)
         {
             return Ok(assignment);
         }
@@ -124,11 +126,11 @@ impl PushRouter {
         let start = chance as usize % pool.members.len().max(1);
         let places = free.iter().filter(|place| *place >= start);
         for place in places.chain(free.iter().filter(|place| *place < start)) {
-            if let Some(assignment) = take(pool, place, ask, now) {
+            if let Some(assignment) = take(pool, place, ask) {
                 return Ok(assignment);
             }
         }
-        self.last_resort(pool, ask, chance, now)
+        self.last_resort(pool, ask, chance)
     }
 
     /// A place whatever the thresholds say, for a dry run. `None` when nobody is left.
@@ -136,11 +138,25 @@ impl PushRouter {
         let now = self.monitor.now();
         let table = self.monitor.table();
         let pool = table.pool(ask.model);
-        let up = pool.board.up();
-        let place = self.choose(pool, up, chance, now, ask);
-        let place = place.filter(|place| !ask.excludes(&pool.members[*place]));
-        let left = || up.iter().find(|place| !ask.excludes(&pool.members[*place]));
-        place.or_else(left).map(|place| take_anyway(pool, place, ask, now))
+        let left = |place: &usize| !ask.excludes(&pool.members[*place]);
+        let named = ask.direct.filter(|_| self.pick == Pick::Direct);
+        let place = match named {
+            Some(name) => pool.members.iter().position(|worker| worker.name() == name),
+            // Nobody has room, so the fewest requests are nobody's; the better of two is as good.
+            None => {
+                let candidates = PoolNow { pool, now, priority: ask.priority };
+                let two = Pick::PowerOfTwo.choose(pool.board.up(), &candidates, chance, 0);
+                two.filter(left).or_else(|| pool.board.up().iter().find(left))
+            }
+        };
+        place.filter(left).map(|place| take_anyway(pool, place, ask))
+    }
+
+    /// The refusal of a request whose model is not known, when nobody has room for any.
+    #[must_use]
+    pub fn refusal(&self, ask: &Ask<'_>) -> RouteError {
+        let table = self.monitor.table();
+        self.refuse(table.pool(ask.model), ask)
     }
 
     /// Whether a request of this priority could be sent to anyone at all, whatever its model. When not, it can be
@@ -177,15 +193,14 @@ impl PushRouter {
         pool: &Arc<Pool>,
         name: &str,
         ask: &Ask<'_>,
-        now: Duration,
     ) -> Result<Assignment, RouteError> {
         let named = pool.members.iter().position(|worker| worker.name() == name);
         let place = named.ok_or(RouteError::UnknownWorker)?;
         if ask.excludes(&pool.members[place]) {
             return Err(RouteError::Exhausted);
         }
-        take(pool, place, ask, now).ok_or_else(|| {
-            pool.board.model.refused.fetch_add(1, Ordering::Relaxed);
+        take(pool, place, ask).ok_or_else(|| {
+            pool.board.model.count_refusal(ask);
             RouteError::Overloaded(Overload {
                 busy: 1,
                 total: 1,
@@ -201,38 +216,44 @@ impl PushRouter {
         pool: &Arc<Pool>,
         ask: &Ask<'_>,
         chance: u64,
-        now: Duration,
     ) -> Result<Assignment, RouteError> {
         let left = |place: &usize| !ask.excludes(&pool.members[*place]);
         let board = &pool.board;
         if board.up().iter().any(|place| left(&place)) {
-            return Err(self.refuse(pool, ask.priority));
+            return Err(self.refuse(pool, ask));
         }
         let down: Vec<_> = (0..pool.members.len()).filter(left).collect();
         if !down.is_empty() {
-            let place = down[chance as usize % down.len()];
-            return Ok(take_anyway(pool, place, ask, now));
+            // What is down is not without limits: when it comes back it has all that was sent there.
+            let start = chance as usize % down.len();
+            let in_turn = (0..down.len()).map(|step| down[(start + step) % down.len()]);
+            let taken = in_turn.into_iter().find_map(|place| take(pool, place, ask));
+            return taken.ok_or_else(|| self.refuse(pool, ask));
         }
         if !pool.members.is_empty() {
             return Err(RouteError::Exhausted);
         }
-        board.model.refused.fetch_add(1, Ordering::Relaxed);
+        board.model.count_refusal(ask);
         Err(RouteError::NoWorkers { total: 0, starting: 0 })
     }
 
-    fn refuse(&self, pool: &Pool, priority: MessagePriority) -> RouteError {
+    /// Nobody took it: those that are up and ready are busy for this request, whatever they are for a smaller one.
+    fn refuse(&self, pool: &Pool, ask: &Ask<'_>) -> RouteError {
         let board = &pool.board;
-        board.model.refused.fetch_add(1, Ordering::Relaxed);
+        board.model.count_refusal(ask);
         let by = |threshold: &Threshold| board.count(Standing::Busy(*threshold));
         let starting = board.count(Standing::NotReady);
-        let busy = board.up().len().saturating_sub(starting + board.free(priority).len());
         let total = pool.members.len();
-        if busy == 0 && starting > 0 {
+        let busy = match board.up().len() {
+            0 => total,
+            up => up.saturating_sub(starting),
+        };
+        if busy == 0 {
             return RouteError::NoWorkers { total, starting };
         }
         let threshold = Threshold::ALL.into_iter().max_by_key(by).filter(|most| by(most) > 0);
         let retry_after = self.spread(&board.model);
-        RouteError::Overloaded(Overload { busy: busy.max(1), total, threshold, retry_after })
+        RouteError::Overloaded(Overload { busy, total, threshold, retry_after })
     }
 
     /// When to come back for a request of this model: from how fast requests end, spread so that those who are
@@ -255,16 +276,26 @@ fn threshold_of(standing: Standing) -> Option<Threshold> {
     }
 }
 
-fn take(pool: &Arc<Pool>, place: usize, ask: &Ask<'_>, now: Duration) -> Option<Assignment> {
+fn take(pool: &Arc<Pool>, place: usize, ask: &Ask<'_>) -> Option<Assignment> {
     let worker = pool.members.get(place).filter(|worker| !ask.excludes(worker))?;
     let model = &pool.board.model;
-    let ticket = worker.try_charge(ask.charge, model, ask.priority, now).ok()?;
+    let ticket = worker.try_charge(ask.charge, model, ask.priority).ok()?;
     Some(Assignment::new(worker, model, ticket))
 }
 
-fn take_anyway(pool: &Arc<Pool>, place: usize, ask: &Ask<'_>, now: Duration) -> Assignment {
+fn take_anyway(pool: &Arc<Pool>, place: usize, ask: &Ask<'_>) -> Assignment {
     let worker = &pool.members[place];
-    Assignment::new(worker, &pool.board.model, worker.charge_anyway(ask.charge, now))
+    Assignment::new(worker, &pool.board.model, worker.charge_anyway(ask.charge))
+}
+
+// === impl Model ===
+
+impl Model {
+    fn count_refusal(&self, ask: &Ask<'_>) {
+        if !ask.dry_run {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 // === impl Ask ===
@@ -283,6 +314,7 @@ impl Default for Ask<'_> {
             charge: Charge::LEAST,
             direct: None,
             not: &[],
+            dry_run: false,
         }
     }
 }
@@ -316,6 +348,13 @@ impl Assignment {
     /// The worker refused, could not be reached, or began to answer: what that says about its speed.
     pub fn answered(&self, answer: Answer, now: Duration) {
         self.worker.observe(answer, now);
+    }
+
+    /// The request went out as a whole at `now`. Until then no report of the worker can have it, however late.
+    pub fn sent(&mut self, now: Duration) {
+        if let Some(ticket) = &mut self.ticket {
+            self.worker.sent(ticket, now);
+        }
     }
 
     /// The first piece of the answer is here: nothing of the request is prefilled any more.

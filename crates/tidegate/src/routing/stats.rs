@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
-use tidegate_core::routing::{BusyThresholds, LoadReport, RankView};
+use tidegate_core::routing::{BusyThresholds, LoadReport, RankTold, RankView};
 
 /// One worker at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -32,7 +32,7 @@ pub struct RankStats {
     pub rank: usize,
     /// What it last said of itself, if that can still be believed.
     pub report: Option<LoadReport>,
-    /// How old that is.
+    /// How old its last word is, believed or not.
     pub report_age_ms: Option<u128>,
     /// Requests there, with what was sent since.
     pub requests: u64,
@@ -69,17 +69,16 @@ pub struct ModelStats {
 
 impl WorkerStats {
     pub(super) fn of(worker: &Worker, now: Duration) -> Self {
-        let rank = |(number, (report, at, view)): (_, (_, Option<Duration>, RankView))| RankStats {
-            rank: number,
+        let rank = |RankTold { rank, report, heard_at, view }| RankStats {
+            rank,
             report,
-            report_age_ms: at.map(|at| now.saturating_sub(at).as_millis()),
+            report_age_ms: heard_at.map(|at| now.saturating_sub(at).as_millis()),
             requests: view.requests,
             prefill_tokens: view.prefill_tokens,
             view,
         };
-        let (load_known, ranks) = worker.with_ledger(|ledger| {
-            (ledger.is_heard(), ledger.ranks().enumerate().map(rank).collect())
-        });
+        let (load_known, ranks) =
+            worker.with_ledger(|ledger| (ledger.is_heard(), ledger.ranks().map(rank).collect()));
         Self {
             worker: worker.name().to_owned(),
             up: worker.is_up(),

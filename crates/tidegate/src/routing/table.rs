@@ -100,9 +100,8 @@ impl Table {
 
     /// The pools of models by name, and [`ANY_MODEL`]'s where requests come to that.
     pub fn pools(&self) -> impl Iterator<Item = &Arc<Pool>> {
-        // Also where everybody's models are known: a request need not name one, or may name none of them.
-        let open = self.by_model.is_empty() || self.several || !Arc::ptr_eq(&self.open, &self.all);
-        self.by_model.values().chain(open.then_some(&self.open))
+        let any = self.by_model.is_empty() || self.several;
+        self.by_model.values().chain(any.then_some(&self.all))
     }
 
     fn seat(&self) {

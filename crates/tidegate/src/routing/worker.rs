@@ -105,20 +105,17 @@ impl Worker {
         charge: Charge,
         model: &Model,
         priority: MessagePriority,
-        now: Duration,
     ) -> Result<Ticket, Standing> {
         let limits = model.limits();
-        self.change(|state| {
-            let charge = state.ledger.expect(charge);
-            state.ledger.try_charge(charge, limits.of(priority), now)
-        })
+        self.change(|state| state.ledger.try_charge(charge, limits.of(priority)))
     }
 
-    pub(super) fn charge_anyway(&self, charge: Charge, now: Duration) -> Ticket {
-        self.change(|state| {
-            let charge = state.ledger.expect(charge);
-            state.ledger.charge_anyway(charge, now)
-        })
+    pub(super) fn charge_anyway(&self, charge: Charge) -> Ticket {
+        self.change(|state| state.ledger.charge_anyway(charge))
+    }
+
+    pub(super) fn sent(&self, ticket: &mut Ticket, now: Duration) {
+        self.change(|state| state.ledger.sent(ticket, now));
     }
 
     pub(super) fn prefilled(&self, ticket: &mut Ticket) {
@@ -133,8 +130,8 @@ impl Worker {
         self.change(|state| state.ledger.hear(rank, report, at));
     }
 
-    pub(super) fn keep_ranks(&self, count: usize) {
-        self.change(|state| state.ledger.keep_ranks(count));
+    pub(super) fn keep_ranks(&self, ranks: &[usize]) {
+        self.change(|state| state.ledger.keep_ranks(ranks));
     }
 
     /// Forgets reports made before this. Answers whether any was.

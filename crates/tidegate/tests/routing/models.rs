@@ -92,10 +92,22 @@ fn what_names_no_model_has_thresholds_that_can_be_changed_too() {
 }
 
 #[test]
+fn a_model_that_nobody_serves_any_more_makes_room_for_others() {
+    let monitor = WorkerMonitor::new(MonitorConfig { models_max: 3, ..MonitorConfig::default() });
+    let id = monitor.add_worker("a", Some(&names(&["keep"])));
+    monitor.change_thresholds("keep", |old| old).unwrap();
+    for adapter in 0..50 {
+        monitor.set_models(id, Some(&names(&[&format!("adapter-{adapter}")])));
+    }
+    let known: Vec<_> = monitor.models().into_iter().map(|model| model.model).collect();
+    assert_eq!(known, ["adapter-49", "keep", "*"]);
+}
+
+#[test]
 fn the_number_of_models_is_bounded() {
     let config = MonitorConfig { models_max: 3, ..MonitorConfig::default() };
     let monitor = WorkerMonitor::new(config);
     let many: Vec<_> = (0..50).map(|n| format!("m{n}")).collect();
     monitor.add_worker("a", Some(&many));
-    assert_eq!(monitor.models().len(), 4, "and one for requests that name none of them");
+    assert_eq!(monitor.models().len(), 4, "three, and those whose model nobody knows");
 }

@@ -2,8 +2,8 @@ use crate::support::{blocks, fill, kv, ms, requests, router};
 use std::sync::Arc;
 use std::thread;
 use tidegate::routing::{
-    Answer, Ask, BusyThresholds, LoadReport, MonitorConfig, OnSilence, Pick, PushRouter,
-    RouteError, Threshold, WorkerMonitor,
+    Answer, Ask, BusyThresholds, Charge, LoadReport, MonitorConfig, OnSilence, Overload, Pick,
+    PushRouter, RouteError, Threshold, WorkerMonitor,
 };
 
 #[test]
@@ -87,6 +87,39 @@ fn when_all_are_down_one_is_tried_and_none_twice() {
     assert_ne!(second.worker().id(), not[0]);
     let none = router.route(&Ask { not: &ids, ..Ask::default() }, 5).unwrap_err();
     assert_eq!(none, RouteError::Exhausted);
+}
+
+#[test]
+fn what_is_down_takes_no_more_than_it_may_either() {
+    let (router, ids) = router(Pick::PowerOfTwo, requests(8), 1);
+    router.monitor().set_up(ids[0], false);
+    let held: Vec<_> =
+        (0..100).filter_map(|chance| router.route(&Ask::default(), chance).ok()).collect();
+    assert_eq!(held.len(), 8);
+    let refused = router.route(&Ask::default(), 1).unwrap_err();
+    assert!(matches!(refused, RouteError::Overloaded(Overload { busy: 1, total: 1, .. })));
+}
+
+#[test]
+fn a_request_that_is_too_large_for_who_is_free_is_overload_and_not_absence() {
+    let (router, ids) = router(Pick::PowerOfTwo, blocks(0.5), 2);
+    router.monitor().report(ids[0], 0, kv(45, 100), ms(0));
+    router.monitor().report(ids[1], 0, kv(0, 0), ms(0));
+    let small = router.route(&Ask::default(), 1).unwrap();
+    let large = Ask { charge: Charge::new(40, 1), ..Ask::default() };
+    let refused = router.route(&large, 1).unwrap_err();
+    assert!(matches!(refused, RouteError::Overloaded(Overload { busy: 1, total: 2, .. })));
+    drop(small);
+}
+
+#[test]
+fn a_dry_run_is_counted_nowhere_and_goes_where_the_request_says() {
+    let (router, _) = router(Pick::Direct, requests(1), 3);
+    let ask = Ask { direct: Some("worker-2"), dry_run: true, ..Ask::default() };
+    let _held = router.route(&ask, 1).unwrap();
+    assert!(router.route(&ask, 1).is_err());
+    assert_eq!(router.route_anyway(&ask, 1).unwrap().worker().name(), "worker-2");
+    assert_eq!(router.monitor().models()[0].refused, 0);
 }
 
 #[test]

@@ -43,7 +43,10 @@ pub fn fill(router: &PushRouter, now: Duration) -> Vec<Assignment> {
     let mut held = Vec::new();
     for chance in 0..10_000 {
         match router.route_at(&Ask::default(), chance, now) {
-            Ok(assignment) => held.push(assignment),
+            Ok(mut assignment) => {
+                assignment.sent(now);
+                held.push(assignment);
+            }
             Err(RouteError::Overloaded(_)) => return held,
             Err(other) => panic!("{other}"),
         }

@@ -170,6 +170,11 @@ pub const SETTINGS: &[Field] = &[
         Fallback::Is("tidegate-model"),
         "The header that names a request's model; without it the body's JSON is asked.",
     ),
+    unset(
+        "routing.rank_header",
+        Kind::Text { shape: models::HEADER_SHAPE, check: routes::is_header_name },
+        "Tells a worker which of its ranks was charged; vLLM takes X-data-parallel-rank.",
+    ),
     integer(
         "routing.model_peek_bytes",
         (0, 16 * 1024 * 1024),
