@@ -148,6 +148,7 @@ async fn clients_that_leave_free_their_places() {
         assert_eq!(Client::new(gateway.address).get("/").await.status, 503);
         flood.leave().await;
         gateway.balances().await;
+        eventually("the workers know it too", || active(&workers) == 0).await;
     }
     assert!(workers.iter().all(|worker| worker.peak() <= 4));
 }
