@@ -53,9 +53,11 @@ async fn thresholds<B: Body<Data = Bytes>>(
     request: Request<B>,
     guarded: bool,
 ) -> (Response<GatewayBody>, bool) {
+    // To tell them, nothing of a request is read but its head.
+    let reads = !matches!(*request.method(), Method::GET | Method::HEAD);
     match busy_threshold::answer(shared, request, guarded).await {
-        Ok(told) => (json_response(StatusCode::OK, &told), true),
-        Err(error) => (rescue::threshold(&error), error.is_after_reading()),
+        Ok(told) => (json_response(StatusCode::OK, &told), reads),
+        Err(error) => (rescue::threshold(&error), reads && error.is_after_reading()),
     }
 }
 

@@ -1,6 +1,8 @@
 use crate::gateway::Shared;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Request, header};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{Method, Request, header};
 use http_body::Body;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -121,7 +123,7 @@ pub async fn answer<B: Body<Data = Bytes>>(
     if guarded {
         return Err(ThresholdError::ReadOnlyHere);
     }
-    if is_cross_origin(&parts.headers) {
+    if is_cross_origin(&parts) {
         return Err(ThresholdError::CrossOrigin);
     }
     let bytes = timeout(READ_MAX, collect(body)).await.map_err(|_| ThresholdError::Broken)??;
@@ -161,14 +163,15 @@ fn apply(shared: &Shared, change: &Change) -> Result<Told, ThresholdError> {
     Ok(Told::One(ModelThresholds { model: change.model.clone(), thresholds }))
 }
 
-/// Browsers say where a page that asks comes from; nobody else does.
-fn is_cross_origin(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+/// Browsers say where a page that asks comes from; nobody else does. HTTP/2 has the host in the target.
+fn is_cross_origin(parts: &Parts) -> bool {
+    let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
     let Some(origin) = text(header::ORIGIN) else { return false };
     let (_, origin) = origin.split_once("://").unwrap_or_default();
     // A name can be made to point here by whoever owns it; an address can't.
     let ours = origin.parse::<SocketAddr>().is_ok() || origin.starts_with("localhost:");
-    !ours || text(header::HOST) != Some(origin)
+    let host = text(header::HOST).or(parts.uri.authority().map(Authority::as_str));
+    !ours || host != Some(origin)
 }
 
 fn model_of(query: Option<&str>) -> Option<String> {

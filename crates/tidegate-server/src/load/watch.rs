@@ -59,8 +59,8 @@ impl Watch {
             }
             self.upstream.set_scraped(told);
             if started >= self.models_due && !self.upstream.models_are_given {
-                self.ask_models().await;
-                self.models_due = started + MODELS_EVERY;
+                let answered = self.ask_models().await;
+                self.models_due = started + if answered { MODELS_EVERY } else { PATIENCE };
             }
             let every = match told {
                 true if self.is_needed() => self.config.scrape_interval,
@@ -152,9 +152,14 @@ impl Watch {
         self.upstream.source().kind != ServerKind::Unknown.name()
     }
 
-    /// Without an answer that can be read, what was known of its models stays.
-    async fn ask_models(&self) {
-        let Ok(page) = self.fetch("/v1/models").await else { return };
+    /// Without an answer that can be read, what was known of its models stays. Answers whether there was one: a
+    /// server that is just starting is asked again soon.
+    async fn ask_models(&self) -> bool {
+        let page = match self.fetch("/v1/models").await {
+            Ok(page) => page,
+            Err(FetchError::Status(status)) => return status.is_client_error(),
+            Err(_) => return false,
+        };
         match parse_models(page.as_bytes()) {
             Ok(models) if !models.is_empty() => {
                 self.upstream.monitor().set_models(self.upstream.worker, Some(&models));
@@ -164,6 +169,7 @@ impl Watch {
                 tracing::debug!(upstream = %self.upstream.name, %error, "its models can't be read");
             }
         }
+        true
     }
 
     async fn fetch(&self, path: &str) -> Result<String, FetchError> {

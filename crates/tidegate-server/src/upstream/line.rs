@@ -25,7 +25,7 @@ pub struct Line {
 struct Queue {
     sent: usize,
     waiting: RobustQueue<Waiter>,
-    /// Waiters that left; they are found when their turn comes, or when there are too many of them.
+    /// Waiters that left; they are found when their turn comes, their place is needed, or somebody looks.
     gone: usize,
     /// Those that made room for what the queue itself drops nothing for.
     displaced: u64,
@@ -136,7 +136,9 @@ impl Line {
     /// A snapshot, for an upstream that so many requests are with.
     #[must_use]
     pub fn stats(&self, with_upstream: usize) -> (QueueStats, SenderStats) {
-        let queue = self.lock();
+        let mut queue = self.lock();
+        // Nobody waits who has left: an upstream that hangs would look as slow as it was for ever.
+        queue.forget_gone();
         let mut stats = queue.waiting.stats();
         let passed = self.passed.load(Ordering::Relaxed);
         stats.total_enqueued += passed;
@@ -242,15 +244,21 @@ impl Queue {
     fn put(&mut self, waiter: Waiter) -> Result<(), LineRefusal> {
         let class = class_of(waiter.priority);
         let full = self.waiting.len() >= self.waiting.config().bound();
-        if full && self.gone > 0 {
-            self.waiting.retain(|waiter| !waiter.turn.is_closed());
-            self.gone = 0;
+        if full {
+            self.forget_gone();
         }
         if self.waiting.len() >= self.waiting.config().bound() && class == MessageClass::Dispatch {
             self.displaced += u64::from(self.make_room(waiter.priority));
         }
         let put = self.waiting.put(class, waiter);
         put.map(|_displaced| ()).map_err(|_| LineRefusal::Full { waiting: self.waiting.len() })
+    }
+
+    fn forget_gone(&mut self) {
+        if self.gone > 0 {
+            self.waiting.retain(|waiter| !waiter.turn.is_closed());
+            self.gone = 0;
+        }
     }
 
     /// Lets the longest waiting of the lowest priority go, if that is below this one. A queue of messages never

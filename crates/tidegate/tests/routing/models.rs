@@ -82,6 +82,16 @@ fn an_unknown_model_is_an_error_that_names_those_there_are() {
 }
 
 #[test]
+fn what_names_no_model_has_thresholds_that_can_be_changed_too() {
+    let router = router(&[]);
+    router.monitor().add_worker("a", Some(&names(&["m"])));
+    router.monitor().add_worker("b", Some(&names(&["n"])));
+    router.monitor().change_thresholds("*", |_| requests(1)).unwrap();
+    let held: Vec<_> = (0..9).filter_map(|n| router.route(&Ask::default(), n).ok()).collect();
+    assert_eq!(held.len(), 2);
+}
+
+#[test]
 fn a_model_that_nobody_serves_any_more_makes_room_for_others() {
     let monitor = WorkerMonitor::new(MonitorConfig { models_max: 3, ..MonitorConfig::default() });
     let id = monitor.add_worker("a", Some(&names(&["keep"])));

@@ -1,0 +1,97 @@
+//! A destination that hangs stands in nobody's way.
+
+use crate::support::{Client, TestGateway, eventually};
+use crate::traffic::{CHAT, Flood, chat, count, post, post_json, until, upstream};
+use crate::worker::Worker;
+use std::net::TcpListener;
+
+const LIMITS: &str = "[admission]\nglobal_limit = 40\nhigh_limit = 20\nnormal_limit = 20\n\
+                      low_limit = 10\n";
+
+async fn hanging_and_well(config: &str) -> (Worker, Worker, TestGateway) {
+    let (hanging, well) = (Worker::closed().await, Worker::start().await);
+    let config = format!("{config}\n{}{}", upstream(&hanging, &["a"]), upstream(&well, &["b"]));
+    let gateway = TestGateway::start(&config, &[]);
+    (hanging, well, gateway)
+}
+
+#[tokio::test]
+async fn a_hanging_upstream_that_is_flooded_leaves_the_other_all_its_requests() {
+    let (hanging, well, gateway) = hanging_and_well(LIMITS).await;
+    let client = Client::new(gateway.address);
+    // Three times what the gateway admits.
+    let mut flood = Flood::new(client, 60, || post(client, CHAT, chat("a").to_string()));
+    let refused = flood.answers(50).await;
+    let reason = |answer: &crate::support::Answer| answer.json()["reason"].clone();
+    assert!(refused.iter().all(|answer| answer.status == 503));
+    assert!(refused.iter().any(|answer| reason(answer) == "upstream_share"));
+    eventually("it holds its share", || hanging.active() == 10).await;
+    // And it goes on being flooded.
+    let again = Flood::new(client, 30, || post(client, CHAT, chat("a").to_string()));
+    for _ in 0..100 {
+        assert_eq!(post_json(gateway.address, CHAT, &chat("b")).await.status, 200);
+    }
+    assert_eq!(count(&again.rest().await, 503), 30);
+    assert_eq!((hanging.came().len(), well.came().len()), (10, 100));
+    hanging.open();
+    assert_eq!(count(&flood.rest().await, 200), 10);
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn without_a_share_it_would_take_everything() {
+    let config = format!("{LIMITS}[outbox]\nshare = 1.0\n");
+    let (hanging, _well, gateway) = hanging_and_well(&config).await;
+    let client = Client::new(gateway.address);
+    let mut flood = Flood::new(client, 60, || post(client, CHAT, chat("a").to_string()));
+    assert_eq!(count(&flood.answers(40).await, 503), 40);
+    eventually("it holds all", || hanging.active() == 20).await;
+    let refused = post_json(gateway.address, CHAT, &chat("b")).await;
+    assert_eq!(
+        (refused.status.as_u16(), refused.json()["reason"].as_str()),
+        (503, Some("priority_limit"))
+    );
+    hanging.open();
+    assert_eq!(count(&flood.rest().await, 200), 20);
+}
+
+#[tokio::test]
+async fn a_line_before_the_hanging_one_does_not_hold_the_other_up() {
+    let config = format!("{LIMITS}[outbox]\nconcurrency = 2\n");
+    let (hanging, well, gateway) = hanging_and_well(&config).await;
+    let client = Client::new(gateway.address);
+    let mut flood = Flood::new(client, 30, || post(client, CHAT, chat("a").to_string()));
+    assert_eq!(count(&flood.answers(20).await, 503), 20);
+    let all = |stats: &serde_json::Value| stats["upstreams"][0]["outbox"]["primary_size"] == 8;
+    until(&gateway, "eight wait", all).await;
+    for _ in 0..50 {
+        assert_eq!(post_json(gateway.address, CHAT, &chat("b")).await.status, 200);
+    }
+    assert_eq!((hanging.peak(), well.came().len()), (2, 50));
+    let stats = gateway.stats().await;
+    assert_eq!(stats["upstreams"][1]["outbox"]["state"], "HEALTHY");
+    hanging.open();
+    assert_eq!(count(&flood.rest().await, 200), 10);
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn one_that_accepts_and_never_answers_is_like_one_that_hangs() {
+    // Connections stand in its backlog, and nobody ever takes them.
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let well = Worker::start().await;
+    let config = format!(
+        "{LIMITS}[[upstream]]\nurl = \"http://{}\"\nmodels = [\"a\"]\n{}",
+        mute.local_addr().unwrap(),
+        upstream(&well, &["b"])
+    );
+    let gateway = TestGateway::start(&config, &[]);
+    let client = Client::new(gateway.address);
+    let mut flood = Flood::new(client, 30, || post(client, CHAT, chat("a").to_string()));
+    assert_eq!(count(&flood.answers(20).await, 503), 20);
+    for _ in 0..50 {
+        assert_eq!(post_json(gateway.address, CHAT, &chat("b")).await.status, 200);
+    }
+    flood.leave().await;
+    gateway.balances().await;
+}

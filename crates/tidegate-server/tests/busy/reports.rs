@@ -1,0 +1,207 @@
+//! Reports that come late, never, or are not true.
+
+use crate::support::{Client, TestGateway, eventually};
+use crate::traffic::{
+    CHAT, Flood, active, addresses, chat, fast_mock, fault, post_json, slow_mock, until,
+    until_known,
+};
+use crate::worker::{Worker, page};
+use serde_json::json;
+use tidegate_server::mock::MetricsStyle;
+
+const SCRAPED: &str = "[routing]\nload = \"scrape\"\nscrape_interval_ms = 10\n";
+
+async fn status(gateway: &TestGateway) -> u16 {
+    Client::new(gateway.address).get("/work").await.status.as_u16()
+}
+
+/// Waits until a request gets this status.
+async fn until_status(gateway: &TestGateway, wanted: u16) {
+    let start = std::time::Instant::now();
+    while status(gateway).await != wanted {
+        assert!(start.elapsed().as_secs() < 30, "a request never got {wanted}");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_late_report_does_not_free_places_that_were_taken_after_it_was_made() {
+    let worker = Worker::closed().await.telling(&page(&[(0, 8, 0, 0)]));
+    worker.hold_pages();
+    worker.allow_pages(1);
+    let config = format!("{SCRAPED}report_ttl_ms = 60000\nactive_decode_blocks_threshold = 0.5\n");
+    let gateway = TestGateway::start(&config, &[worker.address]);
+    until_known(&gateway).await;
+    eventually("the second page is asked for", || worker.pages_asked() >= 2).await;
+    let held = Flood::of_gets(Client::new(gateway.address), 4);
+    eventually("half of the blocks are taken", || worker.active() == 4).await;
+    assert_eq!(status(&gateway).await, 503);
+    // That page says that all is free, which was true when it was asked for.
+    let asked = worker.pages_asked();
+    worker.allow_pages(1);
+    eventually("it was read, and the next is asked for", || worker.pages_asked() > asked).await;
+    assert_eq!(status(&gateway).await, 503);
+    // It says so again, and now with all that was sent: that is believed.
+    worker.allow_pages(1_000_000);
+    worker.open();
+    held.rest().await;
+    until_status(&gateway, 200).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_falls_silent_while_busy_is_free_again_after_the_ttl() {
+    let worker = Worker::start().await.telling(&page(&[(990, 1000, 0, 100)]));
+    let config = format!(
+        "{SCRAPED}report_ttl_ms = 300\nactive_requests_threshold = 8\n\
+         active_decode_blocks_threshold = 0.85\n"
+    );
+    let gateway = TestGateway::start(&config, &[worker.address]);
+    until_known(&gateway).await;
+    assert_eq!(status(&gateway).await, 503, "it says that it is busy");
+    worker.hold_pages();
+    until_status(&gateway, 200).await;
+    assert_eq!(gateway.stats().await["upstreams"][0]["load"]["load_known"], false);
+    // It is heard again: busy again, and then free without delay.
+    worker.allow_pages(1_000_000);
+    until_status(&gateway, 503).await;
+    worker.tell(&page(&[(10, 1000, 0, 0)]));
+    until_status(&gateway, 200).await;
+}
+
+#[tokio::test]
+async fn silence_counts_as_busy_where_that_is_the_policy() {
+    let worker = Worker::start().await.telling(&page(&[(0, 1000, 0, 0)]));
+    worker.hold_pages();
+    let config = format!(
+        "{SCRAPED}report_ttl_ms = 300\nactive_requests_threshold = 8\non_silence = \"busy\"\n"
+    );
+    let gateway = TestGateway::start(&config, &[worker.address]);
+    let refused = Client::new(gateway.address).get("/").await;
+    assert_eq!((refused.status.as_u16(), &refused.json()["reason"]), (503, &json!("all_busy")));
+    assert_eq!(refused.json()["threshold"], json!(null), "no threshold is exceeded");
+    worker.allow_pages(1_000_000);
+    until_status(&gateway, 200).await;
+    worker.hold_pages();
+    until_status(&gateway, 503).await;
+    worker.allow_pages(1_000_000);
+    until_status(&gateway, 200).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_never_reports_still_gets_no_more_than_its_places() {
+    for silence in ["its metrics hang", "it has none"] {
+        let worker = Worker::closed().await;
+        if silence == "its metrics hang" {
+            worker.hold_pages();
+        }
+        let config = format!("{SCRAPED}active_requests_threshold = 4\n");
+        let gateway = TestGateway::start(&config, &[worker.address]);
+        let mut flood = Flood::of_gets(Client::new(gateway.address), 20);
+        assert_eq!(flood.answers(16).await.len(), 16, "{silence}");
+        eventually("the others are there", || worker.active() == 4).await;
+        worker.open();
+        assert!(flood.rest().await.iter().all(|answer| answer.status == 200), "{silence}");
+        assert_eq!(worker.peak(), 4, "{silence}");
+        assert_eq!(status(&gateway).await, 200, "{silence}");
+    }
+}
+
+#[tokio::test]
+async fn reports_that_stand_still_at_idle_do_not_let_more_in() {
+    let mock = slow_mock(|config| config.metrics = MetricsStyle::Vllm);
+    fault(&mock, &json!({"reports": "stale"})).await;
+    let config = format!("{SCRAPED}active_requests_threshold = 4\n");
+    let gateway = TestGateway::start(&config, &[mock.address()]);
+    until_known(&gateway).await;
+    let held: Vec<_> = (0..4)
+        .map(|_| {
+            let (address, body) = (gateway.address, chat("tidegate-mock"));
+            tokio::spawn(async move { post_json(address, CHAT, &body).await })
+        })
+        .collect();
+    let all = |stats: &serde_json::Value| stats["upstreams"][0]["in_flight"] == 4;
+    until(&gateway, "all places are taken", all).await;
+    let reported = |stats: &serde_json::Value| {
+        let rank = &stats["upstreams"][0]["load"]["ranks"][0];
+        rank["report"]["running"] == 0 && rank["requests"] == 4
+    };
+    until(&gateway, "the report has none of them", reported).await;
+    for _ in 0..20 {
+        let refused = post_json(gateway.address, CHAT, &chat("tidegate-mock")).await;
+        assert_eq!((refused.status.as_u16(), refused.json()["reason"].as_str()), (503, BUSY));
+    }
+    held.iter().for_each(tokio::task::JoinHandle::abort);
+    gateway.balances().await;
+}
+
+const BUSY: Option<&str> = Some("all_busy");
+
+#[tokio::test]
+async fn reports_that_stand_still_at_busy_are_left_behind_when_they_move_again() {
+    let worker = Worker::start().await.telling(&page(&[(0, 1000, 0, 100)]));
+    let config = format!("{SCRAPED}active_requests_threshold = 4\n");
+    let gateway = TestGateway::start(&config, &[worker.address]);
+    until_status(&gateway, 503).await;
+    worker.tell(&page(&[(0, 1000, 0, 0)]));
+    until_status(&gateway, 200).await;
+}
+
+#[tokio::test]
+async fn zeros_of_a_server_that_is_starting_are_not_idleness() {
+    for style in [MetricsStyle::Vllm, MetricsStyle::Tidegate] {
+        let mock = fast_mock(|config| config.metrics = style);
+        fault(&mock, &json!({"reports": "not_ready"})).await;
+        let config = format!("{SCRAPED}active_decode_blocks_threshold = 0.85\n");
+        let gateway = TestGateway::start(&config, &[mock.address()]);
+        until_known(&gateway).await;
+        let refused = post_json(gateway.address, CHAT, &chat("tidegate-mock")).await;
+        let body = refused.json();
+        assert_eq!(refused.status, 503, "{style:?}");
+        assert_eq!(body["type"], "no_workers_available", "{style:?}");
+        assert_eq!(body["reason"], "workers_starting", "{style:?}");
+        assert_eq!((&body["busy_workers"], &body["total_workers"]), (&json!(0), &json!(1)));
+        assert!(refused.header("retry-after").parse::<u64>().unwrap() >= 1);
+        fault(&mock, &json!({"reports": "live"})).await;
+        let ready = |stats: &serde_json::Value| {
+            stats["upstreams"][0]["load"]["ranks"][0]["report"]["kv_total_blocks"] != 0
+        };
+        until(&gateway, "it is ready", ready).await;
+        let served = post_json(gateway.address, CHAT, &chat("tidegate-mock")).await;
+        assert_eq!(served.status, 200, "{style:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_starting_is_passed_over_for_who_is_ready() {
+    let starting = Worker::start().await.telling(&page(&[(0, 0, 0, 0)]));
+    let ready = Worker::start().await.telling(&page(&[(100, 1000, 0, 1)]));
+    let config = format!("{SCRAPED}active_decode_blocks_threshold = 0.85\n");
+    let gateway = TestGateway::start(&config, &[starting.address, ready.address]);
+    until_known(&gateway).await;
+    for _ in 0..20 {
+        assert_eq!(status(&gateway).await, 200);
+    }
+    assert_eq!((starting.came().len(), ready.came().len()), (0, 20));
+    ready.tell(&page(&[(990, 1000, 0, 1)]));
+    let busy = |stats: &serde_json::Value| {
+        stats["upstreams"][1]["load"]["ranks"][0]["report"]["active_decode_blocks"] == 990
+    };
+    until(&gateway, "the other is busy", busy).await;
+    let body = Client::new(gateway.address).get("/").await.json();
+    assert_eq!(body["reason"], "all_busy");
+    assert_eq!((&body["busy_workers"], &body["total_workers"]), (&json!(1), &json!(2)));
+    assert_eq!(active(&[starting, ready]), 0);
+}
+
+#[tokio::test]
+async fn a_rank_with_room_keeps_its_worker_free() {
+    let workers = [Worker::start().await.telling(&page(&[(990, 1000, 0, 0), (0, 1000, 0, 0)]))];
+    let config = format!("{SCRAPED}active_decode_blocks_threshold = 0.85\n");
+    let gateway = TestGateway::start(&config, &addresses(&workers));
+    until_known(&gateway).await;
+    assert_eq!(status(&gateway).await, 200);
+    workers[0].tell(&page(&[(990, 1000, 0, 0), (990, 1000, 0, 0)]));
+    until_status(&gateway, 503).await;
+    workers[0].tell(&page(&[(0, 1000, 0, 0), (990, 1000, 0, 0)]));
+    until_status(&gateway, 200).await;
+}
