@@ -129,7 +129,7 @@ async fn a_body_that_is_too_long_to_be_kept_is_sent_once() {
 }
 
 #[tokio::test]
-async fn over_http2_what_was_refused_unprocessed_goes_to_another() {
+async fn what_came_over_http2_and_was_not_sent_goes_to_another_too() {
     let workers = [Worker::start().await, Worker::start().await];
     let gateway = TestGateway::start(UNWATCHED, &addresses(&workers));
     let client = Client::h2(gateway.address);
