@@ -182,3 +182,55 @@ fn overload_by_curl_is_refused_by_priority() {
     assert_eq!(statuses.iter().filter(|status| *status == "200").count(), 2, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| *status == "503").count(), 4, "{statuses:?}");
 }
+
+/// `tidegate threshold …` at this gateway: exit code, standard output and error.
+fn threshold(up: &Up, args: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+        .arg("threshold")
+        .args(args)
+        .args(["--admin", &up.admin])
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn thresholds_are_read_set_and_cleared_from_a_shell() {
+    let up = Up::start(&["--busy-preset", "latency"]);
+    assert!(up.banner.contains("KV blocks above 0.7"), "{}", up.banner);
+    // The model is known once the mocks were asked for theirs.
+    let start = Instant::now();
+    while !threshold(&up, &["get", "tidegate-mock"]).1.contains("5000") {
+        assert!(start.elapsed() < Duration::from_secs(30), "the mocks' model never became known");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let set = ["set", "tidegate-mock", "--active-decode-blocks-threshold", "0.85"];
+    let (code, out, _) = threshold(&up, &set);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("tidegate-mock  0.85       5000            off"), "{out}");
+    let (code, out, _) = threshold(&up, &["clear", "tidegate-mock", "active-prefill-tokens"]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("tidegate-mock  0.85       off             off"), "{out}");
+    let (code, out, _) = threshold(&up, &["get", "--json"]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("\"active_decode_blocks_threshold\": 0.85"), "{out}");
+    let (code, _, error) =
+        threshold(&up, &["set", "tidegate-mock", "--active-decode-blocks-threshold", "1.5"]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("1.5 is out of range"), "{error}");
+    let (code, _, error) = threshold(&up, &["clear", "nope"]);
+    assert_eq!(code, Some(1), "{error}");
+    assert!(error.contains("there is no model \"nope\""), "{error}");
+}
+
+#[test]
+fn without_a_gateway_a_threshold_command_says_what_to_do() {
+    let output = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+        .args(["threshold", "get", "--admin", "127.0.0.1:1"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("no gateway answers at 127.0.0.1:1"), "{error}");
+}

@@ -102,7 +102,7 @@ async fn what_is_no_request_to_change_is_told_why() {
             assert_problem(&answer, 400, "not_json", None);
         }
         let answer = client.send(post(client, PATH, "[]")).await;
-        assert_problem(&answer, 422, "wrong_type", Some("the body"));
+        assert_problem(&answer, 422, "wrong_type", Some("body"));
         for method in ["PUT", "PATCH", "OPTIONS"] {
             let request = client.request(method, PATH).body(Full::from("{}")).unwrap();
             let answer = client.send(request).await;
