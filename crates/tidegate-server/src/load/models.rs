@@ -21,8 +21,8 @@ struct List {
     data: Vec<serde_json::Value>,
 }
 
-/// The names of the models in an answer to `GET /v1/models`, each once, in the answer's order. Entries without a name
-/// that can be one are passed over, and so are those beyond [`MODELS_MAX`].
+/// The names of the models in an answer to `GET /v1/models`, each once, in the answer's order. Entries without a
+/// name that can be one are passed over, and so are those beyond [`MODELS_MAX`].
 ///
 /// # Errors
 ///
