@@ -22,7 +22,7 @@ struct List {
 }
 
 /// The names of the models in an answer to `GET /v1/models`, each once, in the answer's order. Entries without a
-/// name that can be one are passed over, and so are those beyond [`MODELS_MAX`].
+/// name that can be one are passed over, and so are those beyond the first 256.
 ///
 /// # Errors
 ///
