@@ -24,6 +24,7 @@ mod load_state;
 mod priority;
 mod refusal;
 mod retry_after;
+mod spread;
 mod stats;
 
 pub use alert::{Alert, HIGH_ALERT_RATIO};
@@ -36,4 +37,5 @@ pub use load_state::LoadState;
 pub use priority::{MessagePriority, UnknownPriority};
 pub use refusal::{Reason, Refusal};
 pub use retry_after::{RetryAdvisor, RetryBounds};
+pub use spread::Spread;
 pub use stats::{OutcomeTotals, PriorityLoadStats, ReasonTotals};

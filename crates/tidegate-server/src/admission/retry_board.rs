@@ -1,18 +1,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tidegate::admission::{Reason, RetryAdvisor, RetryBounds};
+use tidegate::admission::{Reason, RetryAdvisor, RetryBounds, Spread};
 use tidegate::{MessagePriority, Refusal};
-
-/// The fractional part of the golden ratio, of 2⁶⁴: steps of it fall evenly into any stretch, in any order of
-/// arrival, without randomness.
-const GOLDEN_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The current advice for every kind of refusal, computed a few times a second and read on every refusal.
 #[derive(Debug)]
 pub struct RetryBoard {
     bounds: RetryBounds,
     wait_ms: [[AtomicU64; 2]; 4],
-    turn: AtomicU64,
+    spread: Spread,
 }
 
 // === impl RetryBoard ===
@@ -21,7 +17,7 @@ impl RetryBoard {
     /// A board that shows what an advisor within these bounds says before it has seen anything.
     #[must_use]
     pub fn new(bounds: RetryBounds) -> Self {
-        let board = Self { bounds, wait_ms: Default::default(), turn: AtomicU64::new(0) };
+        let board = Self { bounds, wait_ms: Default::default(), spread: Spread::default() };
         board.publish(&RetryAdvisor::new(bounds));
         board
     }
@@ -47,9 +43,7 @@ impl RetryBoard {
     /// When this one should come back: the advice, spread so that those who are refused together do not
     /// return together.
     pub fn advice_for_one(&self, refusal: Refusal) -> Duration {
-        let turn = self.turn.fetch_add(GOLDEN_STEP, Ordering::Relaxed);
-        let chance = turn as f64 / u64::MAX as f64;
-        self.bounds.spread(self.advice(refusal), chance)
+        self.bounds.spread(self.advice(refusal), self.spread.next())
     }
 }
 

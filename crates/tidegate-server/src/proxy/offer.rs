@@ -100,6 +100,7 @@ impl Offer<'_> {
                             return Err(error);
                         }
                     }
+                    placed.upstream().count_repeat();
                     last = error;
                     request = *again;
                 }

@@ -31,6 +31,7 @@ pub struct Upstream {
     monitor: Arc<WorkerMonitor>,
     sent: AtomicU64,
     failed: AtomicU64,
+    repeated: AtomicU64,
     /// Whether its metrics tell its load; then its answers' headers are not asked, or two would speak for one.
     scraped: AtomicBool,
     /// How its load is learned, as was found out.
@@ -91,6 +92,7 @@ impl Upstream {
             monitor: Arc::clone(monitor),
             sent: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            repeated: AtomicU64::new(0),
             scraped: AtomicBool::new(false),
             source: Mutex::new(Source { kind: "unknown", ..Source::default() }),
         })
@@ -123,6 +125,11 @@ impl Upstream {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a request that broke off here and is sent again.
+    pub fn count_repeat(&self) {
+        self.repeated.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Whether its metrics tell its load.
     #[must_use]
     pub fn is_scraped(&self) -> bool {
@@ -152,7 +159,9 @@ impl Upstream {
     #[must_use]
     pub fn outbox(&self, in_flight: u64) -> DestinationQueueStats {
         let in_flight = usize::try_from(in_flight).unwrap_or(usize::MAX);
-        let (queue, sender) = self.line.stats(in_flight);
+        let (queue, mut sender) = self.line.stats(in_flight);
+        sender.total_failed = self.failed.load(Ordering::Relaxed);
+        sender.total_retried = self.repeated.load(Ordering::Relaxed);
         DestinationQueueStats {
             destination_host: self.host.clone(),
             destination_port: self.port,

@@ -109,6 +109,9 @@ async fn what_may_have_begun_is_repeated_only_if_that_is_safe() {
         assert_eq!(came.len(), sent - lost, "{method} {key:?}");
         let body = if method == "GET" { "" } else { "body" };
         assert!(came.iter().all(|one| one.body == body), "{method} {key:?}: {came:?}");
+        let outbox = &gateway.stats().await["upstreams"][0]["outbox"];
+        assert_eq!(outbox["total_failed"], 1, "{method} {key:?}");
+        assert_eq!(outbox["total_retried"], u64::from(repeated), "{method} {key:?}");
         gateway.balances().await;
     }
 }

@@ -6,11 +6,8 @@ use super::worker::{Worker, WorkerId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tidegate_core::admission::MessagePriority;
+use tidegate_core::admission::{MessagePriority, Spread};
 use tidegate_core::routing::{Answer, Charge, FreeSet, Pick, Standing, Threshold, Ticket};
-
-/// The fractional part of the golden ratio, of 2⁶⁴: steps of it fall evenly into any stretch.
-const GOLDEN_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Sends each request to a worker that has room, or refuses when none has.
 ///
@@ -41,7 +38,7 @@ pub struct PushRouter {
     monitor: Arc<WorkerMonitor>,
     pick: Pick,
     turn: AtomicU64,
-    spread: AtomicU64,
+    spread: Spread,
 }
 
 /// What a request needs of a worker.
@@ -79,7 +76,7 @@ impl PushRouter {
     /// A router over these workers.
     #[must_use]
     pub fn new(monitor: Arc<WorkerMonitor>, pick: Pick) -> Self {
-        Self { monitor, pick, turn: AtomicU64::new(0), spread: AtomicU64::new(0) }
+        Self { monitor, pick, turn: AtomicU64::new(0), spread: Spread::default() }
     }
 
     /// The monitor whose workers it picks from.
@@ -264,8 +261,7 @@ impl PushRouter {
     }
 
     fn spread(&self, model: &Model) -> Duration {
-        let turn = self.spread.fetch_add(GOLDEN_STEP, Ordering::Relaxed);
-        self.monitor.retry().spread(model.advice(), turn as f64 / u64::MAX as f64)
+        self.monitor.retry().spread(model.advice(), self.spread.next())
     }
 }
 

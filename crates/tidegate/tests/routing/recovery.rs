@@ -33,6 +33,24 @@ fn a_report_that_never_comes_again_expires_and_the_worker_is_used_again() {
     assert!(router.route_at(&Ask::default(), 1, ms(6_100)).is_ok());
 }
 
+#[tokio::test]
+async fn a_monitor_that_is_watched_lets_reports_expire_by_itself() {
+    let ttl = ms(1);
+    let monitor = WorkerMonitor::new(MonitorConfig { report_ttl: ttl, ..MonitorConfig::default() });
+    let id = monitor.add_worker("w", None);
+    monitor.report(id, 0, kv(1, 100), monitor.now());
+    assert!(monitor.workers()[0].load_known);
+    let expired = async {
+        while monitor.workers()[0].load_known {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = monitor.watch(ttl) => panic!("it ends never"),
+        () = expired => {}
+    }
+}
+
 #[test]
 fn silence_can_mean_busy_and_ends_with_a_report() {
     let config = MonitorConfig {
