@@ -1,11 +1,8 @@
 //! What is counted, in the names of the document under our prefix.
 
-use crate::support::{Client, TestGateway, eventually};
+use crate::support::{Client, TestGateway, eventually, promtool};
 use crate::traffic::{Flood, until, until_known, upstream};
 use crate::worker::{Worker, page};
-use std::process::Stdio;
-use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
 
 async fn metrics(gateway: &TestGateway) -> String {
     Client::new(gateway.admin).get("/metrics").await.text().to_owned()
@@ -23,17 +20,8 @@ fn rejected(metrics: &str) -> f64 {
 }
 
 async fn promtool_accepts(text: &str) {
-    let mut promtool = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("promtool is needed for this test: install Debian's package `prometheus`, or run `make setup`");
-    promtool.stdin.take().unwrap().write_all(text.as_bytes()).await.unwrap();
-    let output = promtool.wait_with_output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    let (code, complaints) = promtool(text).await;
+    assert!(code == Some(0) && complaints.is_empty(), "{complaints}");
 }
 
 #[tokio::test]

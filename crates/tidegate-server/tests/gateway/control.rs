@@ -1,8 +1,5 @@
-use crate::support::{Client, TestGateway, Upstream, eventually};
+use crate::support::{Client, TestGateway, Upstream, eventually, promtool};
 use http_body_util::Full;
-use std::process::Stdio;
-use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
 
 #[tokio::test]
 async fn every_control_endpoint_answers_on_both_ports() {
@@ -119,15 +116,6 @@ async fn the_metrics_are_what_prometheus_expects() {
 }
 
 async fn promtool_accepts(text: &str) {
-    let mut promtool = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("promtool is needed for this test: install Debian's package `prometheus`, or run `make setup`");
-    promtool.stdin.take().unwrap().write_all(text.as_bytes()).await.unwrap();
-    let output = promtool.wait_with_output().await.unwrap();
-    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && complaints.is_empty(), "{complaints}");
+    let (code, complaints) = promtool(text).await;
+    assert!(code == Some(0) && complaints.is_empty(), "{complaints}");
 }

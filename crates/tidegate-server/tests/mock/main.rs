@@ -8,4 +8,6 @@ mod errors;
 mod faults;
 mod load;
 mod metrics;
+#[path = "../gateway/support/promtool.rs"]
+mod promtool;
 mod support;

@@ -1,10 +1,8 @@
+use super::promtool::promtool;
 use super::support::{TEXT, TestMock, slow, text};
 use http::StatusCode;
 use serde_json::Value;
-use std::process::Stdio;
 use tidegate_server::mock::{MetricsStyle, MockConfig};
-use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
 
 /// The page of a mock with two ranks of which the first has one request, with 100 tokens of prompt read.
 async fn page(style: MetricsStyle) -> String {
@@ -26,17 +24,8 @@ async fn page(style: MetricsStyle) -> String {
 
 /// Lint of names is for those who chose them; what counts is that it can be read: 3 is lint alone.
 async fn promtool_parses(text: &str) {
-    let mut promtool = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("promtool is needed for this test: install Debian's package `prometheus`, or run `make setup`");
-    promtool.stdin.take().unwrap().write_all(text.as_bytes()).await.unwrap();
-    let output = promtool.wait_with_output().await.unwrap();
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(matches!(output.status.code(), Some(0 | 3)), "{complaints}\n{text}");
+    let (code, complaints) = promtool(text).await;
+    assert!(matches!(code, Some(0 | 3)), "{complaints}\n{text}");
     assert!(!complaints.contains("error while linting"), "{complaints}\n{text}");
 }
 

@@ -2,8 +2,10 @@
 
 mod client;
 mod gateway;
+mod promtool;
 mod upstream;
 
 pub use client::{Answer, Client, raw};
 pub use gateway::{TestGateway, eventually};
+pub use promtool::promtool;
 pub use upstream::{RawUpstream, Upstream};
