@@ -7,12 +7,18 @@
 //! - [`outbox`]: the queue of one destination, and what happens when it is full.
 //! - [`retry`]: whether, when and how often in all to try again what failed.
 //! - [`routing`]: which worker takes a request, and when all of them are too busy.
+//! - [`sequence`]: which numbered batches of a sender have been seen, so that a repeat counts once.
 //! - [`signal`]: what a receiver tells a sender of how much it may send.
+//! - [`usage`]: what was used, by whom, and what it costs.
+//! - [`window`]: how much each stage of the ingestion pipeline may hold.
 
 pub mod admission;
 mod flow;
 pub mod outbox;
 pub mod retry;
 pub mod routing;
+pub mod sequence;
 pub mod signal;
 mod sync;
+pub mod usage;
+pub mod window;

@@ -8,6 +8,7 @@
 //! - [`outbox`]: one bounded queue and one sender for each destination of what goes out.
 //! - [`routing`]: a worker for each request that has room for it, or a refusal when none has.
 //! - [`retry`]: the other side: a client that tries again without making an overload worse.
+//! - [`store`]: where the records of the ingestion pipeline are kept.
 //!
 //! ```
 //! use tidegate::{InFlightTracker, LoadState, MessagePriority, Role, Sharing};
@@ -33,12 +34,14 @@ pub use tidegate_core::admission::{
     InFlightTracker, LoadState, MessageClass, MessageKind, MessagePriority, Outcome, OwnedPermit,
     Permit, PriorityLimits, PriorityLoadStats, Reason, Refusal, Role, Sharing,
 };
-pub use tidegate_core::signal;
+pub use tidegate_core::{sequence, signal, usage, window};
 
 pub mod layer;
 pub mod outbox;
 pub mod retry;
 pub mod routing;
+#[cfg(feature = "ingest")]
+pub mod store;
 
 /// The README's example is a test, so that it stays true.
 #[cfg(doctest)]

@@ -8,6 +8,8 @@
 //! assert!(BackpressureLevel::Batch < BackpressureLevel::Reject);
 //! ```
 
+mod backpressure;
 mod level;
 
+pub use backpressure::BackpressureSignal;
 pub use level::{BATCH_FILL, BackpressureLevel, REJECT_FILL, THROTTLE_FILL};

@@ -1,0 +1,75 @@
+use rust_decimal::Decimal;
+use serde::Serialize;
+use tidegate_core::usage::Currency;
+
+/// Nanoseconds of a minute: stores keep sums by the minute.
+const MINUTE_NS: i64 = 60_000_000_000;
+
+/// What a sum of usage is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageQuery {
+    /// One row for each of what.
+    pub by: UsageBy,
+    from_ns: i64,
+    until_ns: i64,
+    /// Only this tenant's.
+    pub tenant: Option<String>,
+    /// Only this meter's.
+    pub meter: Option<String>,
+}
+
+/// One row for each of what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UsageBy {
+    /// Each tenant and currency.
+    #[default]
+    Tenant,
+    /// Each meter and currency.
+    Meter,
+    /// Each tenant, meter and currency.
+    Both,
+}
+
+/// A sum of usage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageRow {
+    /// Whose; `None` when not asked for by tenant.
+    pub tenant: Option<String>,
+    /// Of what; `None` when not asked for by meter.
+    pub meter: Option<String>,
+    /// In what money the amount is.
+    pub currency: Currency,
+    /// How many records.
+    pub records: u64,
+    /// How many of them no tariff fitted.
+    pub fallbacks: u64,
+    /// The sum of what was used. Without a meter this adds up unlike things, and is `None`.
+    pub quantity: Option<Decimal>,
+    /// The sum of what it costs, not rounded.
+    pub amount: Decimal,
+}
+
+// === impl UsageQuery ===
+
+impl UsageQuery {
+    /// All usage from one time up to another, the first rounded down and the second up to a whole minute.
+    #[must_use]
+    pub fn new(by: UsageBy, from_ns: i64, until_ns: i64) -> Self {
+        let until_ns = until_ns.checked_add(MINUTE_NS - 1).unwrap_or(i64::MAX);
+        let floor = |ns: i64| ns.div_euclid(MINUTE_NS).saturating_mul(MINUTE_NS);
+        Self { by, from_ns: floor(from_ns), until_ns: floor(until_ns), tenant: None, meter: None }
+    }
+
+    /// From when on, at the start of a minute.
+    #[must_use]
+    pub fn from_ns(&self) -> i64 {
+        self.from_ns
+    }
+
+    /// Until when, not included, at the start of a minute.
+    #[must_use]
+    pub fn until_ns(&self) -> i64 {
+        self.until_ns
+    }
+}

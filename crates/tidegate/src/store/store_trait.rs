@@ -1,0 +1,53 @@
+use super::{Appended, PricedBatch, StoreError, Unstored, UsageQuery, UsageRow};
+use rust_decimal::Decimal;
+use tidegate_core::sequence::SeqWindow;
+
+/// Where priced records are kept.
+///
+/// One conformance suite runs on every implementation; `tests/store` has it.
+pub trait Store: Send + Sync + 'static {
+    /// Makes all batches durable, or none: when this returns `Ok`, a power cut loses nothing of them. A batch
+    /// whose [origin](super::Origin) is already stored, or comes twice in one call, counts once.
+    ///
+    /// # Errors
+    ///
+    /// Gives the batches back, as they were, when they could not be stored.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped early, either all batches were stored or none; repeating the call finds out which.
+    fn append(
+        &self,
+        batches: Vec<PricedBatch>,
+    ) -> impl Future<Output = Result<Vec<Appended>, Unstored>> + Send;
+
+    /// Which batches of a sender are stored. A sender that is not known has none.
+    ///
+    /// # Errors
+    ///
+    /// When the store can't be read.
+    fn seen(&self, sender: &str) -> impl Future<Output = Result<SeqWindow, StoreError>> + Send;
+
+    /// How much a tenant has used of a meter in `from_ns .. until_ns`, both at the start of a minute.
+    ///
+    /// # Errors
+    ///
+    /// When the store can't be read.
+    fn used(
+        &self,
+        tenant: &str,
+        meter: &str,
+        from_ns: i64,
+        until_ns: i64,
+    ) -> impl Future<Output = Result<Decimal, StoreError>> + Send;
+
+    /// Sums of what is stored, in the order of their names.
+    ///
+    /// # Errors
+    ///
+    /// When the store can't be read.
+    fn usage(
+        &self,
+        query: &UsageQuery,
+    ) -> impl Future<Output = Result<Vec<UsageRow>, StoreError>> + Send;
+}
