@@ -1,10 +1,11 @@
 use super::BackpressureLevel;
+use crate::admission::MessageClass;
 use serde::Serialize;
 
 /// What a receiver asks of a sender, in every answer it gives.
 ///
 /// It holds for [`ttl_ms`](Self::ttl_ms) from when it came: a receiver that went silent asks for nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BackpressureSignal {
     /// How much to hold back.
     pub level: BackpressureLevel,
@@ -16,4 +17,134 @@ pub struct BackpressureSignal {
     pub drop_non_critical: bool,
     /// For how long this holds.
     pub ttl_ms: u32,
+}
+
+/// What an update is to the work it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// One of several: a later one says more.
+    Progress,
+    /// The last word: a final result, or a cancellation. It is never dropped.
+    Final,
+}
+
+// === impl BackpressureSignal ===
+
+impl BackpressureSignal {
+    /// Asks for nothing, and takes back what was asked before.
+    pub const CLEAR: Self = Self {
+        level: BackpressureLevel::None,
+        delay_ms: 0,
+        batch_only: false,
+        drop_non_critical: false,
+        ttl_ms: 0,
+    };
+
+    /// What heeds both: the higher level, the longer delay, the longer time.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        Self {
+            level: self.level.max(other.level),
+            delay_ms: self.delay_ms.max(other.delay_ms),
+            batch_only: self.batch_only || other.batch_only,
+            drop_non_critical: self.drop_non_critical || other.drop_non_critical,
+            ttl_ms: self.ttl_ms.max(other.ttl_ms),
+        }
+    }
+
+    /// Whether a sender that hears this may drop an update. It then counts it and hands it back.
+    ///
+    /// Only telemetry can be spared, and no final word ever: the rest waits.
+    ///
+    /// ```
+    /// use tidegate_core::admission::MessageClass::{Data, Telemetry};
+    /// use tidegate_core::signal::{LevelConfig, LevelGauge, Update};
+    ///
+    /// let mut gauge = LevelGauge::new(LevelConfig::default())?;
+    /// gauge.observe(98, 100);
+    /// let signal = gauge.signal();
+    /// assert!(signal.may_drop(Telemetry, Update::Progress));
+    /// assert!(!signal.may_drop(Telemetry, Update::Final));
+    /// assert!(!signal.may_drop(Data, Update::Progress));
+    /// # Ok::<(), tidegate_core::signal::LevelConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn may_drop(&self, class: MessageClass, update: Update) -> bool {
+        self.drop_non_critical
+            && class == MessageClass::Telemetry
+            && update == Update::Progress
+            && self.level == BackpressureLevel::Reject
+    }
+
+    /// Whether a receiver that says this takes a batch of so many updates. What it does not take it refuses
+    /// with the signal, so that a sender that did not listen hears it again.
+    ///
+    /// From BATCH on an update that comes alone is refused; control and dispatch are always taken.
+    #[must_use]
+    pub fn takes(&self, class: MessageClass, updates: u64) -> bool {
+        match class {
+            MessageClass::Control | MessageClass::Dispatch => true,
+            MessageClass::Data => !self.batch_only || updates > 1,
+            MessageClass::Telemetry => !self.drop_non_critical && (!self.batch_only || updates > 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use MessageClass::{Control, Data, Dispatch, Telemetry};
+
+    const CLASSES: [MessageClass; 4] = [Control, Dispatch, Data, Telemetry];
+
+    fn at(level: BackpressureLevel) -> BackpressureSignal {
+        BackpressureSignal {
+            level,
+            delay_ms: 1,
+            batch_only: level >= BackpressureLevel::Batch,
+            drop_non_critical: level >= BackpressureLevel::Reject,
+            ttl_ms: 1,
+        }
+    }
+
+    #[test]
+    fn only_progress_of_telemetry_may_be_dropped_and_only_at_reject() {
+        for level in BackpressureLevel::ALL {
+            for class in CLASSES {
+                let spared = class == Telemetry && level == BackpressureLevel::Reject;
+                assert_eq!(
+                    at(level).may_drop(class, Update::Progress),
+                    spared,
+                    "{level} {class:?}"
+                );
+                assert!(!at(level).may_drop(class, Update::Final), "{level} {class:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_receiver_refuses_from_batch_on_what_comes_alone() {
+        for level in BackpressureLevel::ALL {
+            for class in CLASSES {
+                let urgent = matches!(class, Control | Dispatch);
+                let rejected = class == Telemetry && level == BackpressureLevel::Reject;
+                let alone = urgent || level < BackpressureLevel::Batch;
+                assert_eq!(at(level).takes(class, 1), alone, "{level} {class:?}");
+                assert_eq!(at(level).takes(class, 2), !rejected, "{level} {class:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_join_heeds_both() {
+        let low =
+            BackpressureSignal { delay_ms: 900, ttl_ms: 5, ..at(BackpressureLevel::Throttle) };
+        let high = at(BackpressureLevel::Reject);
+        let both = low.join(high);
+        assert_eq!(both, high.join(low));
+        assert_eq!((both.level, both.delay_ms, both.ttl_ms), (BackpressureLevel::Reject, 900, 5));
+        assert!(both.batch_only && both.drop_non_critical);
+        assert_eq!(high.join(BackpressureSignal::CLEAR), high);
+        assert_eq!(BackpressureSignal::CLEAR, BackpressureSignal::default());
+    }
 }

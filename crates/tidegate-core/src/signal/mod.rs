@@ -1,4 +1,9 @@
-//! What a receiver tells a sender of how much it may send.
+//! What a receiver tells a sender of how much it may send, and what the sender makes of it.
+//!
+//! The receiver keeps a [`LevelGauge`] on the buffer that it drains and puts its [`BackpressureSignal`] into
+//! every answer. The sender pins it on a [`SignalBoard`], and its flush loop asks a [`FlushPolicy`] what to do.
+//! Nothing in between latches: a level falls as the buffer drains, level 0 clears at once, a silent receiver's
+//! signal expires, and at the highest level probes go on.
 //!
 //! ```
 //! use tidegate_core::signal::BackpressureLevel;
@@ -9,7 +14,15 @@
 //! ```
 
 mod backpressure;
+mod board;
+mod config;
+mod flush;
+mod gauge;
 mod level;
 
-pub use backpressure::BackpressureSignal;
+pub use backpressure::{BackpressureSignal, Update};
+pub use board::SignalBoard;
+pub use config::{DELAY_MS_MAX, LevelConfig, LevelConfigError, LevelDelays, TTL_MS_MAX};
+pub use flush::{Flush, FlushPolicy, Waiting};
+pub use gauge::LevelGauge;
 pub use level::{BATCH_FILL, BackpressureLevel, REJECT_FILL, THROTTLE_FILL};

@@ -1,0 +1,267 @@
+use super::{BackpressureLevel, BackpressureSignal};
+use crate::admission::MessageClass;
+use std::time::Duration;
+
+/// When a sender's flush loop sends what waits, and how much of it at once.
+///
+/// | level | what waits is sent |
+/// |---|---|
+/// | NONE | at once: a whole batch when there is one, what there is when the oldest has lingered |
+/// | THROTTLE | the same, with the signal's delay between two batches |
+/// | BATCH | whole batches with the delay between them; a part of one when its oldest has waited as long |
+/// | REJECT | one merged probe a delay, so that an answer can bring the level down |
+///
+/// Control is sent at once at every level. Dispatch heeds the delay, and is not held back for others to join it.
+/// A signal that expires is no longer heeded, and no answer of [`decide`](Self::decide) reaches beyond that: a
+/// loop that asks again when it is told to can't be stopped for good by a receiver that went silent.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate_core::admission::MessageClass;
+/// use tidegate_core::signal::*;
+///
+/// let policy = FlushPolicy { batch_updates: 512, batch_bytes: 60_000, linger: Duration::ZERO };
+/// let waiting = Waiting { class: MessageClass::Data, updates: 20, bytes: 900, since: Duration::ZERO };
+/// let (sent, now) = (Some(Duration::from_millis(980)), Duration::from_secs(1));
+///
+/// assert_eq!(policy.decide(&BackpressureSignal::CLEAR, &waiting, sent, now), Flush::SendNow);
+///
+/// let gauge = LevelGauge::new(LevelConfig::default())?;
+/// let throttled = gauge.signal_of(BackpressureLevel::Throttle);
+/// let later = Flush::WaitUntil(Duration::from_millis(1_030));
+/// assert_eq!(policy.decide(&throttled, &waiting, sent, now), later, "50 ms after the last");
+/// # Ok::<(), tidegate_core::signal::LevelConfigError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlushPolicy {
+    /// So many updates are a whole batch.
+    pub batch_updates: u64,
+    /// And so are so many bytes.
+    pub batch_bytes: u64,
+    /// How long an update waits for others to share its batch when nobody asks for anything.
+    pub linger: Duration,
+}
+
+/// What waits to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Of which class it is.
+    pub class: MessageClass,
+    /// How many updates.
+    pub updates: u64,
+    /// How large they are together.
+    pub bytes: u64,
+    /// Since when the oldest waits.
+    pub since: Duration,
+}
+
+/// What a flush loop does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// Nothing waits.
+    Idle,
+    /// Send all that waits: it is less than a whole batch.
+    SendNow,
+    /// Send one batch of so many.
+    SendBatchOf(u64),
+    /// Send one batch of so many to find out whether the receiver has recovered.
+    Probe(u64),
+    /// Ask again then, or when something changes before.
+    WaitUntil(Duration),
+}
+
+// === impl FlushPolicy ===
+
+impl FlushPolicy {
+    /// What to do now. `signal` is what [`SignalBoard::current`](super::SignalBoard::current) gives, so its
+    /// time is what is left of it; `last_sent` is when the last batch went out.
+    #[must_use]
+    pub fn decide(
+        &self,
+        signal: &BackpressureSignal,
+        waiting: &Waiting,
+        last_sent: Option<Duration>,
+        now: Duration,
+    ) -> Flush {
+        if waiting.updates == 0 {
+            return Flush::Idle;
+        }
+        let due = self.due(signal, waiting, last_sent);
+        if now < due {
+            let expiry = match signal.level {
+                BackpressureLevel::None => Duration::MAX,
+                _ => now.saturating_add(Duration::from_millis(signal.ttl_ms.into())),
+            };
+            return Flush::WaitUntil(due.min(expiry));
+        }
+        let updates = waiting.updates.min(self.batch_updates.max(1));
+        match signal.level {
+            BackpressureLevel::Reject if waiting.class != MessageClass::Control => {
+                Flush::Probe(updates)
+            }
+            _ if self.is_whole(waiting) => Flush::SendBatchOf(updates),
+            _ => Flush::SendNow,
+        }
+    }
+
+    /// From when on what waits may be sent.
+    fn due(
+        &self,
+        signal: &BackpressureSignal,
+        waiting: &Waiting,
+        last_sent: Option<Duration>,
+    ) -> Duration {
+        let delay = Duration::from_millis(signal.delay_ms.into());
+        let spaced = last_sent.map_or(Duration::ZERO, |sent| sent.saturating_add(delay));
+        let lingered = |wait: Duration| match self.is_whole(waiting) {
+            true => Duration::ZERO,
+            false => waiting.since.saturating_add(wait),
+        };
+        match (waiting.class, signal.level) {
+            (MessageClass::Control, _) => Duration::ZERO,
+            (_, BackpressureLevel::None) => lingered(self.linger),
+            (MessageClass::Dispatch, _) => spaced,
+            (_, BackpressureLevel::Throttle) => spaced.max(lingered(self.linger)),
+            (_, BackpressureLevel::Batch) => spaced.max(lingered(self.linger.max(delay))),
+            (_, BackpressureLevel::Reject) => spaced,
+        }
+    }
+
+    fn is_whole(&self, waiting: &Waiting) -> bool {
+        waiting.updates >= self.batch_updates || waiting.bytes >= self.batch_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signal::{LevelConfig, LevelGauge, SignalBoard};
+    use BackpressureLevel::{Batch, None, Reject, Throttle};
+    use MessageClass::{Control, Data, Dispatch, Telemetry};
+    use proptest::prelude::*;
+
+    const POLICY: FlushPolicy =
+        FlushPolicy { batch_updates: 100, batch_bytes: 10_000, linger: Duration::from_millis(5) };
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn signal(level: BackpressureLevel) -> BackpressureSignal {
+        LevelGauge::new(LevelConfig::default()).unwrap().signal_of(level)
+    }
+
+    fn waiting(class: MessageClass, updates: u64, since_ms: u64) -> Waiting {
+        Waiting { class, updates, bytes: updates * 50, since: ms(since_ms) }
+    }
+
+    /// What is decided of this much data that waits since 1,000 ms, when the last batch went out at 1,000 ms.
+    fn decide(level: BackpressureLevel, updates: u64, now_ms: u64) -> Flush {
+        POLICY.decide(&signal(level), &waiting(Data, updates, 1_000), Some(ms(1_000)), ms(now_ms))
+    }
+
+    #[test]
+    fn at_none_a_whole_batch_goes_at_once_and_a_part_when_it_has_lingered() {
+        assert_eq!(decide(None, 0, 1_000), Flush::Idle);
+        assert_eq!(decide(None, 250, 1_000), Flush::SendBatchOf(100));
+        assert_eq!(decide(None, 99, 1_000), Flush::WaitUntil(ms(1_005)));
+        assert_eq!(decide(None, 99, 1_005), Flush::SendNow);
+        let large = Waiting { bytes: 10_000, ..waiting(Data, 3, 1_000) };
+        assert_eq!(
+            POLICY.decide(&signal(None), &large, Option::None, ms(1_000)),
+            Flush::SendBatchOf(3)
+        );
+    }
+
+    #[test]
+    fn at_throttle_there_is_a_delay_between_two_batches() {
+        assert_eq!(decide(Throttle, 250, 1_001), Flush::WaitUntil(ms(1_050)));
+        assert_eq!(decide(Throttle, 250, 1_050), Flush::SendBatchOf(100));
+        assert_eq!(decide(Throttle, 9, 1_050), Flush::SendNow);
+    }
+
+    #[test]
+    fn at_batch_a_part_waits_to_become_whole_but_not_for_ever() {
+        let since = |since_ms| waiting(Data, 9, since_ms);
+        let part = |since_ms, now_ms| {
+            POLICY.decide(&signal(Batch), &since(since_ms), Some(ms(1_000)), ms(now_ms))
+        };
+        assert_eq!(decide(Batch, 100, 1_200), Flush::SendBatchOf(100));
+        assert_eq!(part(1_150, 1_200), Flush::WaitUntil(ms(1_350)));
+        assert_eq!(part(1_150, 1_350), Flush::SendNow);
+    }
+
+    /// Others' workers sent nothing at REJECT, so no answer could bring the level down.
+    #[test]
+    fn at_reject_one_merged_probe_goes_out_each_delay() {
+        assert_eq!(decide(Reject, 250, 1_001), Flush::WaitUntil(ms(1_500)));
+        assert_eq!(decide(Reject, 250, 1_500), Flush::Probe(100));
+        assert_eq!(decide(Reject, 1, 1_500), Flush::Probe(1));
+        let telemetry = waiting(Telemetry, 30, 0);
+        let probe = POLICY.decide(&signal(Reject), &telemetry, Some(ms(0)), ms(500));
+        assert_eq!(probe, Flush::Probe(30));
+    }
+
+    #[test]
+    fn control_never_waits_and_dispatch_waits_for_nobody() {
+        for level in BackpressureLevel::ALL {
+            let one = |class| waiting(class, 1, 1_000);
+            let decide = |class, now_ms| {
+                POLICY.decide(&signal(level), &one(class), Some(ms(1_000)), ms(now_ms))
+            };
+            assert_eq!(decide(Control, 1_000), Flush::SendNow, "{level}");
+            let delay_ms = u64::from(signal(level).delay_ms).max(5);
+            assert_eq!(decide(Dispatch, 1_000), Flush::WaitUntil(ms(1_000 + delay_ms)), "{level}");
+        }
+    }
+
+    #[test]
+    fn a_fall_of_the_level_ends_a_wait() {
+        assert_eq!(decide(Reject, 250, 1_060), Flush::WaitUntil(ms(1_500)));
+        assert_eq!(decide(Throttle, 250, 1_060), Flush::SendBatchOf(100));
+    }
+
+    #[test]
+    fn no_wait_outlasts_its_signal() {
+        let short = BackpressureSignal { delay_ms: 60_000, ttl_ms: 70, ..signal(Reject) };
+        let decided = POLICY.decide(&short, &waiting(Data, 9, 0), Some(ms(1_000)), ms(1_000));
+        assert_eq!(decided, Flush::WaitUntil(ms(1_070)));
+    }
+
+    proptest! {
+        /// A receiver says anything once and is never heard again: a loop that asks when it is told to sends
+        /// everything, and never later than when the signal has expired and the rest has lingered.
+        #[test]
+        fn a_silent_receiver_stops_nobody(
+            level in 0..4_usize, delay_ms in 0..90_000_u32, ttl_ms in 0..900_000_u32, updates in 1..2_000_u64,
+        ) {
+            let mut board = SignalBoard::new(1);
+            let level = BackpressureLevel::ALL[level];
+            board.hear((), BackpressureSignal { level, delay_ms, ttl_ms, ..signal(level) }, ms(0));
+            let (mut now, mut sent, mut left, mut turns) = (ms(0), Option::None, updates, 0);
+            while left > 0 {
+                turns += 1;
+                prop_assert!(turns <= 4_200, "{left} of {updates} left at {now:?}");
+                match POLICY.decide(&board.current(now), &waiting(Data, left, 0), sent, now) {
+                    Flush::WaitUntil(until) => {
+                        prop_assert!(until > now, "a wait that waits for nothing");
+                        now = until;
+                    }
+                    Flush::SendBatchOf(n) | Flush::Probe(n) => { left -= n; sent = Some(now); }
+                    Flush::SendNow => { left = 0; sent = Some(now); }
+                    Flush::Idle => prop_assert!(false, "{left} wait"),
+                }
+            }
+            prop_assert!(now <= ms(u64::from(ttl_ms)) + POLICY.linger, "{now:?}");
+        }
+
+        /// Between two batches there is at least what was asked for, while it is asked for.
+        #[test]
+        fn delays_are_kept(level in 1..4_usize, sent_ms in 0..1_000_u64, now_ms in 0..2_000_u64, updates in 1..300_u64) {
+            let signal = signal(BackpressureLevel::ALL[level]);
+            let decided = POLICY.decide(&signal, &waiting(Data, updates, 0), Some(ms(sent_ms)), ms(now_ms));
+            let early = now_ms < sent_ms + u64::from(signal.delay_ms);
+            prop_assert!(!early || matches!(decided, Flush::WaitUntil(_)), "{decided:?}");
+        }
+    }
+}
