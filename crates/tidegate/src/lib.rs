@@ -8,6 +8,7 @@
 //! - [`outbox`]: one bounded queue and one sender for each destination of what goes out.
 //! - [`routing`]: a worker for each request that has room for it, or a refusal when none has.
 //! - [`retry`]: the other side: a client that tries again without making an overload worse.
+//! - [`channel`]: between two stages of the ingestion pipeline, a window that can change at any time.
 //! - [`store`]: where the records of the ingestion pipeline are kept.
 //!
 //! ```
@@ -36,6 +37,8 @@ pub use tidegate_core::admission::{
 };
 pub use tidegate_core::{sequence, signal, usage, window};
 
+#[cfg(feature = "ingest")]
+pub mod channel;
 pub mod layer;
 pub mod outbox;
 pub mod retry;

@@ -1,0 +1,210 @@
+use super::acquire::{Acquire, AwaitClose};
+use super::batch::Batch;
+use super::credits::Credits;
+use super::entry::Entry;
+use super::error::{Closed, SendError, TrySendError};
+use super::gate::{Gate, NotTaken};
+use super::gauge::WindowGauge;
+use super::receiver::discard;
+use super::slot::Slot;
+use super::sync::{Arc, Queue};
+use super::weight::{Weigh, Weight};
+use std::fmt;
+
+/// An end of a channel that sends. Clone it to have several.
+///
+/// What one sender sends arrives in its order. Senders that have to wait are served in the order in which they
+/// began to, and nobody overtakes them: a heavy message is not starved by light ones. A message heavier than the
+/// whole window is admitted when nothing is in flight, and then has the channel for itself.
+pub struct WindowedSender<T> {
+    queue: Arc<Queue<Entry<T>>>,
+    gate: Arc<Gate>,
+}
+
+// === impl WindowedSender ===
+
+impl<T: Weigh> WindowedSender<T> {
+    /// Sends when there is room.
+    ///
+    /// # Errors
+    ///
+    /// The message, when the receiver is closed or gone.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it resolves, nothing was sent, and the message is dropped with it. Where the message matters
+    /// then, use [`send_ref`](Self::send_ref) or [`reserve`](Self::reserve).
+    pub async fn send(&self, message: T) -> Result<(), SendError<T>> {
+        let charge = Credits::charge(message.weight());
+        match Acquire::of(&self.gate, charge).await {
+            Ok(_) => {
+                self.push(message, charge);
+                Ok(())
+            }
+            Err(Closed) => Err(SendError(message)),
+        }
+    }
+
+    /// Sends when there is room, and leaves the message where it is until then. With `None` there is nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// When the receiver is closed or gone; the message stays.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it resolves, nothing was sent, and the message is still there.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// use tidegate::channel::{Single, Window, windowed};
+    ///
+    /// let (sender, _receiver) = windowed(Window::of_items(1));
+    /// let mut message = Some(Single("first"));
+    /// sender.send_ref(&mut message).await.expect("there is room");
+    /// assert!(message.is_none());
+    ///
+    /// let mut message = Some(Single("second"));
+    /// tokio::select! {
+    ///     biased;
+    ///     _ = sender.send_ref(&mut message) => unreachable!("there is no room"),
+    ///     _ = std::future::ready(()) => {}
+    /// }
+    /// assert_eq!(message, Some(Single("second")));
+    /// # }
+    /// ```
+    pub async fn send_ref(&self, message: &mut Option<T>) -> Result<(), Closed> {
+        let Some(charge) = message.as_ref().map(|message| Credits::charge(message.weight())) else {
+            return Ok(());
+        };
+        Acquire::of(&self.gate, charge).await?;
+        if let Some(message) = message.take() {
+            self.push(message, charge);
+        }
+        Ok(())
+    }
+
+    /// Sends at once, or not at all.
+    ///
+    /// # Errors
+    ///
+    /// The message, when there is no room for it, when others wait for room, or when the receiver is closed or
+    /// gone.
+    pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+        let charge = Credits::charge(message.weight());
+        match self.gate.try_take_any(charge) {
+            Ok(()) => {
+                self.push(message, charge);
+                Ok(())
+            }
+            Err(NotTaken::Full) => Err(TrySendError::Full(message)),
+            Err(NotTaken::Closed) => Err(TrySendError::Closed(message)),
+        }
+    }
+
+    /// Sends all, in order, as many at a time as there is room for. Many messages that fit cost hardly more than
+    /// one. What is sent is removed from `messages`, whose memory stays the caller's.
+    ///
+    /// # Errors
+    ///
+    /// When the receiver is closed or gone; what was not sent stays in `messages`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it resolves, what was not sent is still in `messages`, in order.
+    pub async fn send_batch(&self, messages: &mut Vec<T>) -> Result<(), Closed> {
+        let mut batch = Batch::new(messages);
+        while !batch.is_empty() {
+            tokio::task::coop::consume_budget().await;
+            let (count, taken) = match self.gate.try_take_some(|room| batch.choose(room)) {
+                Ok(taken) => (batch.chosen(), taken),
+                Err(NotTaken::Closed) => return Err(Closed),
+                Err(NotTaken::Full) => {
+                    let ask = batch.ask(self.gate.granted());
+                    let taken = Acquire::new(&self.gate, ask).await?;
+                    (if taken == ask.most { batch.chosen() } else { 1 }, taken)
+                }
+            };
+            self.push_entry(batch.take(count, taken));
+        }
+        Ok(())
+    }
+
+    /// Takes room for a message that is still to come, when there is some.
+    ///
+    /// # Errors
+    ///
+    /// When the receiver is closed or gone.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it resolves, nothing is reserved.
+    pub async fn reserve(&self, weight: Weight) -> Result<Slot<'_, T>, Closed> {
+        let credits = Acquire::of(&self.gate, Credits::charge(weight)).await?;
+        Ok(Slot::new(self, credits))
+    }
+}
+
+impl<T> WindowedSender<T> {
+    pub(super) fn new(queue: Arc<Queue<Entry<T>>>, gate: Arc<Gate>) -> Self {
+        Self { queue, gate }
+    }
+
+    /// Resolves when the receiver is closed or gone.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it resolves, nothing has happened.
+    pub async fn closed(&self) {
+        AwaitClose::new(&self.gate).await;
+    }
+
+    /// Whether the receiver is closed or gone.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.gate.is_closed()
+    }
+
+    /// Resizes the channel and reads how full it is.
+    #[must_use]
+    pub fn gauge(&self) -> WindowGauge {
+        WindowGauge::new(&self.gate)
+    }
+
+    pub(super) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    pub(super) fn push(&self, message: T, charge: Credits) {
+        self.push_entry(Entry::One(message, charge));
+    }
+
+    fn push_entry(&self, entry: Entry<T>) {
+        self.queue.push(entry);
+        let received = self.gate.parking.0.notify();
+        if !received {
+            // Its receiver emptied the queue before this was in it.
+            discard(&self.queue, &self.gate);
+        }
+    }
+}
+
+impl<T> Clone for WindowedSender<T> {
+    fn clone(&self) -> Self {
+        self.gate.add_sender();
+        Self { queue: Arc::clone(&self.queue), gate: Arc::clone(&self.gate) }
+    }
+}
+
+impl<T> Drop for WindowedSender<T> {
+    fn drop(&mut self) {
+        self.gate.drop_sender();
+    }
+}
+
+impl<T> fmt::Debug for WindowedSender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WindowedSender").field("gauge", &self.gauge()).finish_non_exhaustive()
+    }
+}

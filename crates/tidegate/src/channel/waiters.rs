@@ -1,0 +1,211 @@
+//! Implementation: those who wait, in order. Joining, leaving and serving take the same time however many wait,
+//! and memory is that of the most who ever waited at once.
+
+use super::credits::Credits;
+use std::mem;
+use std::task::Waker;
+
+/// The end of a chain of places.
+const NOWHERE: usize = usize::MAX;
+
+/// What somebody waits for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    /// What the first message takes: with less, nothing can be sent.
+    pub(super) least: Credits,
+    /// What a chunk takes, at least as much. It is given as long as the window holds it, so that a full channel
+    /// is not refilled one message at a time.
+    pub(super) most: Credits,
+}
+
+/// A place in a list.
+#[derive(Debug)]
+pub(super) struct Ticket(usize);
+
+/// What became of somebody who waited.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Waiting,
+    Granted(Credits),
+    Refused,
+}
+
+#[derive(Default)]
+pub(super) struct WaitList {
+    places: Vec<Place>,
+    /// Places that nobody has.
+    free: Vec<usize>,
+    first: Option<usize>,
+    last: Option<usize>,
+    waiting: usize,
+}
+
+struct Place {
+    state: State,
+    before: usize,
+    after: usize,
+}
+
+enum State {
+    Free,
+    Waiting(Ask, Waker),
+    Granted(Credits),
+    Refused,
+}
+
+// === impl WaitList ===
+
+impl WaitList {
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.waiting
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// Behind all others.
+    pub(super) fn join(&mut self, ask: Ask, waker: Waker) -> Ticket {
+        let before = self.last.unwrap_or(NOWHERE);
+        let place = Place { state: State::Waiting(ask, waker), before, after: NOWHERE };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.places[at] = place;
+                at
+            }
+            None => {
+                self.places.push(place);
+                self.places.len() - 1
+            }
+        };
+        match self.last {
+            Some(last) => self.places[last].after = at,
+            None => self.first = Some(at),
+        }
+        self.last = Some(at);
+        self.waiting += 1;
+        Ticket(at)
+    }
+
+    /// What the first asks for.
+    pub(super) fn first(&self) -> Option<Ask> {
+        match self.places[self.first?].state {
+            State::Waiting(ask, _) => Some(ask),
+            _ => None,
+        }
+    }
+
+    /// Gives the first what it asked for. The waker is for the caller to wake, without the lock.
+    pub(super) fn grant_first(&mut self, credits: Credits) -> Option<Waker> {
+        self.answer_first(State::Granted(credits))
+    }
+
+    /// Tells the first that it waits in vain.
+    pub(super) fn refuse_first(&mut self) -> Option<Waker> {
+        self.answer_first(State::Refused)
+    }
+
+    /// How it stands with this one. A ticket that was answered is spent. Returns the waker that is no longer
+    /// needed, to be dropped without the lock: it may hold the last reference to a task.
+    pub(super) fn look(&mut self, ticket: &Ticket, waker: &Waker) -> (Answer, Option<Waker>) {
+        let state = &mut self.places[ticket.0].state;
+        match state {
+            State::Waiting(_, known) if known.will_wake(waker) => (Answer::Waiting, None),
+            State::Waiting(_, known) => (Answer::Waiting, Some(mem::replace(known, waker.clone()))),
+            State::Granted(credits) => {
+                let answer = Answer::Granted(*credits);
+                self.vacate(ticket.0);
+                (answer, None)
+            }
+            State::Refused | State::Free => {
+                self.vacate(ticket.0);
+                (Answer::Refused, None)
+            }
+        }
+    }
+
+    /// Gives a ticket back, answered or not; its waker is for the caller to drop without the lock.
+    pub(super) fn leave(&mut self, ticket: &Ticket) -> (Answer, Option<Waker>) {
+        let answer = match self.places[ticket.0].state {
+            State::Waiting(..) => {
+                self.unlink(ticket.0);
+                Answer::Waiting
+            }
+            State::Granted(credits) => Answer::Granted(credits),
+            State::Refused | State::Free => Answer::Refused,
+        };
+        let waker = match self.vacate(ticket.0) {
+            State::Waiting(_, waker) => Some(waker),
+            _ => None,
+        };
+        (answer, waker)
+    }
+
+    fn answer_first(&mut self, answer: State) -> Option<Waker> {
+        let at = self.first?;
+        self.unlink(at);
+        match mem::replace(&mut self.places[at].state, answer) {
+            State::Waiting(_, waker) => Some(waker),
+            _ => None,
+        }
+    }
+
+    fn unlink(&mut self, at: usize) {
+        let Place { before, after, .. } = self.places[at];
+        match before {
+            NOWHERE => self.first = (after != NOWHERE).then_some(after),
+            before => self.places[before].after = after,
+        }
+        match after {
+            NOWHERE => self.last = (before != NOWHERE).then_some(before),
+            after => self.places[after].before = before,
+        }
+        self.waiting -= 1;
+    }
+
+    fn vacate(&mut self, at: usize) -> State {
+        self.free.push(at);
+        mem::replace(&mut self.places[at].state, State::Free)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    fn ask(items: i64) -> Ask {
+        Ask { least: Credits::new(items, 0), most: Credits::new(items, 0) }
+    }
+
+    proptest! {
+        /// Against a plain list of those who wait, whatever joins, leaves and is served.
+        #[test]
+        fn the_order_is_that_of_joining(steps in prop::collection::vec((0_u8..3, any::<prop::sample::Index>()), 0..200)) {
+            let (mut list, mut expected, mut most) = (WaitList::default(), VecDeque::new(), 0);
+            for (number, (step, which)) in (1_i64..).zip(steps) {
+                match step {
+                    0 => expected.push_back((number, list.join(ask(number), Waker::noop().clone()))),
+                    1 if !expected.is_empty() => {
+                        let at = which.index(expected.len());
+                        let (_, ticket) = expected.remove(at).expect("it is in the list");
+                        prop_assert!(matches!(list.leave(&ticket), (Answer::Waiting, Some(_))));
+                    }
+                    _ => if let Some((number, ticket)) = expected.pop_front() {
+                        prop_assert!(list.grant_first(Credits::new(number, 0)).is_some());
+                        let (answer, _) = list.look(&ticket, Waker::noop());
+                        prop_assert!(matches!(answer, Answer::Granted(given) if given.items() == number));
+                    }
+                }
+                most = most.max(expected.len());
+                prop_assert_eq!(list.len(), expected.len());
+                prop_assert_eq!(list.is_empty(), expected.is_empty());
+                let first = expected.front().map(|(number, _)| *number);
+                prop_assert_eq!(list.first().map(|ask| ask.least.items()), first);
+            }
+            prop_assert_eq!(list.places.len(), most, "places are used again");
+        }
+    }
+}
