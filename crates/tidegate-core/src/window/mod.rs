@@ -1,5 +1,29 @@
 //! How much each stage of the ingestion pipeline may hold.
+//!
+//! [`step`] is the control law of one stage, a pure function of what it knew and what was measured.
+//! [`AdaptiveScheduler`] runs it over the five stages, last one first, and keeps their sum within a budget.
 
+mod budget;
+mod config;
+mod config_error;
+mod cubic;
+mod estimates;
+mod grant;
+mod latency;
+mod law;
+mod sample;
+mod scheduler;
+mod seed;
 mod stage;
+mod state;
+mod step;
 
+pub use config::WindowConfig;
+pub use config_error::WindowConfigError;
+pub use grant::{Cause, Grant};
+pub use law::{Law, UnknownLaw};
+pub use sample::{Downstream, LATENCY_SAMPLES_MIN, StageSample};
+pub use scheduler::AdaptiveScheduler;
 pub use stage::Stage;
+pub use state::{LawState, StageState};
+pub use step::step;

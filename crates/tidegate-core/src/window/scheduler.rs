@@ -1,0 +1,122 @@
+use super::budget::{self, Shares};
+use super::{
+    Cause, Downstream, Grant, Law, Stage, StageSample, StageState, WindowConfig, WindowConfigError,
+    step,
+};
+use std::time::Duration;
+
+/// The windows of all stages, adapted to what is measured.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate_core::window::{AdaptiveScheduler, Law, Stage, StageSample, WindowConfig};
+///
+/// let mut scheduler = AdaptiveScheduler::new(WindowConfig::default(), Law::default())?;
+/// let idle = [StageSample::default(); Stage::COUNT];
+/// let grants = scheduler.tick(Duration::from_millis(100), &idle, 0);
+/// assert_eq!((grants[0].window, grants[0].credits), (1_024, 609));
+/// # Ok::<(), tidegate_core::window::WindowConfigError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdaptiveScheduler {
+    config: WindowConfig,
+    law: Law,
+    states: [StageState; Stage::COUNT],
+    grants: [Grant; Stage::COUNT],
+    rho: f64,
+}
+
+// === impl AdaptiveScheduler ===
+
+impl AdaptiveScheduler {
+    /// One that has seen nothing; every window is the least.
+    ///
+    /// # Errors
+    ///
+    /// When a value of the configuration is out of its range.
+    pub fn new(config: WindowConfig, law: Law) -> Result<Self, WindowConfigError> {
+        let config = config.check()?;
+        let states = [StageState::new(&config); Stage::COUNT];
+        let mut scheduler =
+            Self { config, law, states, grants: [Grant::default(); Stage::COUNT], rho: 1.0 };
+        scheduler.grant(&[StageSample::default(); Stage::COUNT], 0);
+        Ok(scheduler)
+    }
+
+    /// Takes what each stage measured since the last call, and says what each may hold. To be called every
+    /// [`delta`](WindowConfig::delta); `now` is the time since any fixed start. `reserved_bytes` is memory that
+    /// is held elsewhere on behalf of the pipeline, such as partial frames: the budget is so much smaller.
+    ///
+    /// Stages are decided from Store to Accept, so that each knows whether the one after it stalls. Resize the
+    /// channels in that order too: [`downstream_first`](Self::downstream_first).
+    pub fn tick(
+        &mut self,
+        now: Duration,
+        samples: &[StageSample; Stage::COUNT],
+        reserved_bytes: u64,
+    ) -> &[Grant; Stage::COUNT] {
+        let mut downstream = Downstream::Flowing;
+        for (state, sample) in self.states.iter_mut().zip(samples).rev() {
+            *state = step(self.law, &self.config, state, sample, now, downstream);
+            downstream = if state.is_stalled() { Downstream::Stalled } else { Downstream::Flowing };
+        }
+        self.grant(samples, reserved_bytes);
+        &self.grants
+    }
+
+    /// What each stage may hold, by [`Stage::index`].
+    #[must_use]
+    pub fn grants(&self) -> &[Grant; Stage::COUNT] {
+        &self.grants
+    }
+
+    /// What each stage may hold, Store first: the order in which channels are to be resized.
+    pub fn downstream_first(&self) -> impl Iterator<Item = (Stage, &Grant)> {
+        Stage::ALL.into_iter().zip(&self.grants).rev()
+    }
+
+    /// What is known of a stage, for metrics.
+    #[must_use]
+    pub fn state(&self, stage: Stage) -> &StageState {
+        &self.states[stage.index()]
+    }
+
+    /// How much of what the law wants above the floors the budget allows, 0 … 1. Below 1 memory is short, which is
+    /// worth a warning.
+    #[must_use]
+    pub fn rho(&self) -> f64 {
+        self.rho
+    }
+
+    /// The law in force.
+    #[must_use]
+    pub fn law(&self) -> Law {
+        self.law
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub fn config(&self) -> &WindowConfig {
+        &self.config
+    }
+
+    fn grant(&mut self, samples: &[StageSample; Stage::COUNT], reserved_bytes: u64) {
+        let Shares { windows, bytes, rho } =
+            budget::share(self.law, &self.config, &self.states, samples, reserved_bytes);
+        let share = match self.law {
+            Law::Cubic => self.config.granted_share(),
+            Law::Seed => 1.0,
+        };
+        for (i, state) in self.states.iter_mut().enumerate() {
+            state.granted = windows[i];
+            let is_cut = windows[i] < state.applied * (1.0 - 1e-9);
+            self.grants[i] = Grant {
+                window: windows[i] as u64,
+                credits: (windows[i] * share) as u64,
+                bytes: bytes[i],
+                cause: if is_cut { Cause::Budget } else { state.cause },
+            };
+        }
+        self.rho = rho;
+    }
+}

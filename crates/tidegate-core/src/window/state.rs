@@ -1,0 +1,216 @@
+use super::estimates::Estimates;
+use super::latency::Latency;
+use super::{Cause, StageSample, WindowConfig};
+use serde::Serialize;
+use std::time::Duration;
+
+/// All that the law knows of one stage.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StageState {
+    /// What the law decided on.
+    pub(super) window: f64,
+    /// That, as fast as a window may move.
+    pub(super) applied: f64,
+    /// That, within the budget: what is in force.
+    pub(super) granted: f64,
+    pub(super) law_state: LawState,
+    pub(super) cause: Cause,
+    pub(super) decreases: u64,
+    /// CUBIC's W_max, where the last decrease began; none before the first.
+    pub(super) peak: Option<f64>,
+    pub(super) decreased_at: Duration,
+    pub(super) before_stall: f64,
+    /// What Little's law asks for.
+    pub(super) little: f64,
+    pub(super) occupancy: f64,
+    pub(super) estimates: Estimates,
+    pub(super) latency: Latency,
+    pub(super) since: SinceDecision,
+    at: Option<Duration>,
+    decided_at: Duration,
+}
+
+/// Where the law of a stage is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LawState {
+    /// It was never cut, and grows as fast as it may.
+    Slow,
+    /// It was cut, and grows along the curve back to where that was.
+    Cubic,
+    /// Nothing leaves.
+    Stalled,
+    /// Under `Law::Seed` there is only one.
+    Aimd,
+}
+
+/// What was seen since the last decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct SinceDecision {
+    pub waited: bool,
+    pub queued_max: u64,
+}
+
+// === impl StageState ===
+
+impl StageState {
+    /// A stage of which nothing is known, at the least window.
+    #[must_use]
+    pub fn new(config: &WindowConfig) -> Self {
+        let least = config.window_min as f64;
+        Self {
+            window: least,
+            applied: least,
+            granted: least,
+            law_state: LawState::Slow,
+            cause: Cause::Hold,
+            decreases: 0,
+            peak: None,
+            decreased_at: Duration::ZERO,
+            before_stall: least,
+            little: config.window_max as f64,
+            occupancy: 0.0,
+            estimates: Estimates::default(),
+            latency: Latency::default(),
+            since: SinceDecision::default(),
+            at: None,
+            decided_at: Duration::ZERO,
+        }
+    }
+
+    /// The window that is in force, in slots.
+    #[must_use]
+    pub fn window(&self) -> f64 {
+        self.granted
+    }
+
+    /// The window that the law wants, before the slew limit and the budget, in slots.
+    #[must_use]
+    pub fn wanted(&self) -> f64 {
+        self.window
+    }
+
+    /// Items over the window that was in force when they were counted. 0 … 1 in all but a stall.
+    #[must_use]
+    pub fn occupancy(&self) -> f64 {
+        self.occupancy
+    }
+
+    /// λ: items that come, a second.
+    #[must_use]
+    pub fn arrival_rate(&self) -> f64 {
+        self.estimates.arrival_rate
+    }
+
+    /// μ: items that go while there are any, a second; 0 before it is known.
+    #[must_use]
+    pub fn service_rate(&self) -> f64 {
+        self.estimates.service_rate.unwrap_or_default()
+    }
+
+    /// The mean size of an item, in bytes; 0 before there was one.
+    #[must_use]
+    pub fn item_bytes(&self) -> f64 {
+        self.estimates.item_bytes.unwrap_or_default()
+    }
+
+    /// How many items there will be in a period from now, if they come and go as they do.
+    #[must_use]
+    pub fn forecast_items(&self, config: &WindowConfig) -> f64 {
+        let more = self.estimates.surplus() * config.period.as_secs_f64();
+        (self.estimates.queued_items as f64 + more).max(0.0)
+    }
+
+    /// The time until the window is full to the upper end of its band; none if it does not fill.
+    #[must_use]
+    pub fn time_to_fill(&self, config: &WindowConfig) -> Option<Duration> {
+        let room = config.occupancy_high * self.granted - self.estimates.queued_items as f64;
+        let surplus = self.estimates.surplus();
+        let seconds = room.max(0.0) / surplus;
+        (surplus > 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    }
+
+    /// What is normal for p99 of the service time, in nanoseconds; 0 before it is known.
+    #[must_use]
+    pub fn baseline_p99_ns(&self) -> f64 {
+        self.latency.baseline_ns.unwrap_or_default()
+    }
+
+    /// W_max: where the last decrease began; 0 before the first.
+    #[must_use]
+    pub fn peak_window(&self) -> f64 {
+        self.peak.unwrap_or_default()
+    }
+
+    /// W_L: the window that Little's law asks for.
+    #[must_use]
+    pub fn little_window(&self) -> f64 {
+        self.little
+    }
+
+    /// Where the law is.
+    #[must_use]
+    pub fn law_state(&self) -> LawState {
+        self.law_state
+    }
+
+    /// Why the window is what it is.
+    #[must_use]
+    pub fn cause(&self) -> Cause {
+        self.cause
+    }
+
+    /// How often it was cut because of congestion or a stall, since the start.
+    #[must_use]
+    pub fn decreases(&self) -> u64 {
+        self.decreases
+    }
+
+    /// Whether nothing leaves this stage or one after it.
+    #[must_use]
+    pub fn is_stalled(&self) -> bool {
+        self.law_state == LawState::Stalled
+    }
+
+    pub(super) fn observe(&mut self, config: &WindowConfig, sample: &StageSample, now: Duration) {
+        let elapsed = match self.at {
+            Some(at) => now.saturating_sub(at),
+            None => {
+                self.decided_at = now;
+                config.delta
+            }
+        };
+        self.at = Some(self.at.map_or(now, |at| at.max(now)));
+        self.occupancy = sample.queued_items as f64 / self.granted.max(1.0);
+        self.estimates.observe(config, sample, elapsed);
+        self.latency.observe(sample);
+        self.since.waited |= sample.waited;
+        self.since.queued_max = self.since.queued_max.max(sample.queued_items);
+    }
+
+    /// Whether a decision is due. A timer that ticks a little early is not made to wait for the next tick.
+    pub(super) fn is_due(&self, config: &WindowConfig, now: Duration) -> bool {
+        now.saturating_sub(self.decided_at).saturating_add(config.delta / 2) >= config.period
+    }
+
+    /// What was seen since the last decision; from here on the next one's is collected.
+    pub(super) fn begin_period(&mut self, now: Duration) -> SinceDecision {
+        self.decided_at = now;
+        std::mem::take(&mut self.since)
+    }
+}
+
+// === impl LawState ===
+
+impl LawState {
+    /// The name used in labels and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Slow => "slow",
+            Self::Cubic => "cubic",
+            Self::Stalled => "stalled",
+            Self::Aimd => "aimd",
+        }
+    }
+}

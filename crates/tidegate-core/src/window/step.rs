@@ -1,0 +1,47 @@
+use super::{Downstream, Law, StageSample, StageState, WindowConfig, cubic, seed};
+use std::time::Duration;
+
+/// What is known of a stage after one more sample, and the window it should have.
+///
+/// Pure and total: it gives the same for the same arguments, and something within the bounds for any. `now` is
+/// the time since a start that the caller chose; one that goes backwards is taken to stand still.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate_core::window::{Downstream, Law, StageSample, StageState, WindowConfig, step};
+///
+/// let config = WindowConfig::default();
+/// let busy = StageSample {
+///     queued_items: 609,
+///     queued_bytes: 60_900,
+///     arrived_items: 10_000,
+///     departed_items: 10_000,
+///     waited: true,
+///     ..StageSample::default()
+/// };
+/// let mut state = StageState::new(&config);
+/// for tick in 0..=20 {
+///     let now = Duration::from_millis(tick * 100);
+///     state = step(Law::Cubic, &config, &state, &busy, now, Downstream::Flowing);
+/// }
+/// // 100,000 items a second, and senders that wait: it grows by 19 % at each of two decisions.
+/// assert_eq!(state.wanted().round(), 1_450.0);
+/// ```
+#[must_use]
+pub fn step(
+    law: Law,
+    config: &WindowConfig,
+    state: &StageState,
+    sample: &StageSample,
+    now: Duration,
+    downstream: Downstream,
+) -> StageState {
+    let mut next = *state;
+    next.observe(config, sample, now);
+    match law {
+        Law::Cubic => cubic::decide(config, &mut next, sample, now, downstream),
+        Law::Seed => seed::decide(config, &mut next, now),
+    }
+    next.granted = next.applied;
+    next
+}
