@@ -10,6 +10,7 @@
 //! - [`routing`]: which worker takes a request, and when all of them are too busy.
 //! - [`sequence`]: which numbered batches of a sender have been seen, so that a repeat counts once.
 //! - [`signal`]: what a receiver tells a sender of how much it may send.
+//! - [`tariff`]: what usage costs, by tenant, meter, hour, tier and date, in exact decimal numbers.
 //! - [`usage`]: what was used, by whom, and what it costs.
 //! - [`window`]: how much each stage of the ingestion pipeline may hold.
 
@@ -22,5 +23,6 @@ pub mod routing;
 pub mod sequence;
 pub mod signal;
 mod sync;
+pub mod tariff;
 pub mod usage;
 pub mod window;

@@ -45,6 +45,8 @@ pub mod retry;
 pub mod routing;
 #[cfg(feature = "ingest")]
 pub mod store;
+#[cfg(feature = "ingest")]
+pub mod tariff;
 
 /// The README's example is a test, so that it stays true.
 #[cfg(doctest)]

@@ -38,6 +38,9 @@ pub enum Fallback {
     NoWindow = 3,
     /// The price does not fit in a decimal number.
     OutOfRange = 4,
+    /// One is in effect, but a part of the quantity is beyond its last tier. The rest of it, if any, was priced
+    /// by that tariff, whose name the charge bears.
+    NoTier = 5,
 }
 
 /// Three capital letters, as in ISO 4217.
@@ -55,8 +58,8 @@ pub struct NotACurrency {
 
 impl Fallback {
     /// Every reason.
-    pub const ALL: [Self; 4] =
-        [Self::UnknownMeter, Self::NotInEffect, Self::NoWindow, Self::OutOfRange];
+    pub const ALL: [Self; 5] =
+        [Self::UnknownMeter, Self::NotInEffect, Self::NoWindow, Self::OutOfRange, Self::NoTier];
 
     /// The name used in labels, answers and logs.
     #[must_use]
@@ -66,6 +69,7 @@ impl Fallback {
             Self::NotInEffect => "not_in_effect",
             Self::NoWindow => "no_window",
             Self::OutOfRange => "out_of_range",
+            Self::NoTier => "no_tier",
         }
     }
 

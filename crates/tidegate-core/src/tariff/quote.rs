@@ -1,0 +1,82 @@
+use super::segment::Segment;
+use super::tariff_set::Verdict;
+use super::{Tariffs, TierKey, exact};
+use crate::usage::Charge;
+use rust_decimal::Decimal;
+use std::sync::Arc;
+
+/// What a quantity would cost, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quote {
+    /// The charge.
+    pub charge: Charge,
+    /// Which tariff prices it, by its place among [`Tariffs::specs`].
+    pub tariff: Option<usize>,
+    /// Which of its windows; `None` is its base price.
+    pub window: Option<usize>,
+    /// The quantity by tiers. Empty when the fallback prices it.
+    pub parts: Vec<Part>,
+    /// The sum on which the tiers depend, when they do.
+    pub tier_key: Option<TierKey>,
+}
+
+/// A part of a quantity that one tier prices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Which tier, from 0; `None` is beyond the last.
+    pub tier: Option<usize>,
+    /// How much of the quantity.
+    pub quantity: Decimal,
+    /// The price of one unit.
+    pub unit_price: Decimal,
+    /// What the part costs.
+    pub amount: Decimal,
+}
+
+// === impl Tariffs ===
+
+impl Tariffs {
+    /// What a quantity at a time would cost, when so much was used before it in the period.
+    #[must_use]
+    pub fn quote(
+        &self,
+        (tenant, meter): (&str, &str),
+        time_ns: i64,
+        used: Decimal,
+        quantity: Decimal,
+    ) -> Quote {
+        let lane = self.lane(tenant, meter);
+        let (verdict, _) = self.verdict(&lane, time_ns);
+        let mut parts = Vec::new();
+        // The sum itself has to fit, as it has to in a book.
+        let charge = match exact::add(used, quantity) {
+            Some(_) => self.charge(verdict, used, quantity, |cut| {
+                let super::tiers::Cut { tier, quantity, unit_price, amount } = cut;
+                parts.push(Part { tier, quantity, unit_price, amount });
+            }),
+            None => self.by_fallback(quantity, crate::usage::Fallback::OutOfRange),
+        };
+        let (tariff, window, period) = self.placed(verdict, time_ns);
+        let tier_key = period.map(|period| TierKey {
+            tenant: Arc::from(tenant),
+            meter: Arc::from(meter),
+            from_ns: period.from_ns,
+            until_ns: period.until_ns,
+        });
+        Quote { charge, tariff, window, parts, tier_key }
+    }
+
+    fn placed(
+        &self,
+        verdict: Verdict,
+        time_ns: i64,
+    ) -> (Option<usize>, Option<usize>, Option<Segment>) {
+        let Verdict::Rate { tariff: number, rate } = verdict else { return (None, None, None) };
+        let (tariff, rate) = (self.tariff(number), usize::from(rate));
+        let is_window = rate < self.specs[number as usize].windows.len();
+        let depends = tariff.rates[rate].depend();
+        let period =
+            tariff.counter.filter(|_| depends).map(|counter| self.period(counter, time_ns));
+        (Some(number as usize), is_window.then_some(rate), period)
+    }
+}
