@@ -34,7 +34,7 @@ pub use tidegate_core::admission::{
     InFlightTracker, LoadState, MessageClass, MessageKind, MessagePriority, Outcome, OwnedPermit,
     Permit, PriorityLimits, PriorityLoadStats, Reason, Refusal, Role, Sharing,
 };
-pub use tidegate_core::{sequence, signal, usage, window};
+pub use tidegate_core::{frame, line_protocol, sequence, signal, usage, window};
 
 pub mod layer;
 pub mod outbox;
