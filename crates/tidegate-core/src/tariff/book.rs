@@ -21,8 +21,7 @@ pub(super) struct Book {
     near: Vec<u32>,
     keys: usize,
     capacity: usize,
-    durable_through: u64,
-    /// A sweep that finds nothing is not repeated before this batch is durable …
+    /// A sweep that finds too little is not repeated before this batch is durable …
     sweep_when_durable: u64,
     /// … or there are this many keys.
     sweep_at_keys: usize,
@@ -55,7 +54,6 @@ impl Book {
             near: vec![EMPTY; NEAR_SLOTS],
             keys: 0,
             capacity: capacity.max(1),
-            durable_through: 0,
             sweep_when_durable: 0,
             sweep_at_keys: 0,
             evicted: 0,
@@ -118,30 +116,29 @@ impl Book {
         }
     }
 
-    /// Drops what was used longest ago and is durable, an eighth more than is too much, so that it need not be
-    /// done for every record. Returns how many keys were dropped.
+    /// Drops what was used longest ago of what is durable, an eighth more than is too much, so that it need not
+    /// be done for every batch. Returns how many keys were dropped.
     pub(super) fn evict(&mut self, durable_through: u64) -> usize {
-        self.durable_through = self.durable_through.max(durable_through);
         let is_useful =
-            self.durable_through >= self.sweep_when_durable || self.keys >= self.sweep_at_keys;
+            durable_through >= self.sweep_when_durable || self.keys >= self.sweep_at_keys;
         if self.keys <= self.capacity || !is_useful {
             return 0;
         }
         let excess = self.keys - (self.capacity - self.capacity / 8);
-        let dropped = match self.cutoff(excess) {
-            Some(cutoff) => self.sweep(cutoff),
-            None => 0,
-        };
+        let cutoff = self.cutoff(durable_through, excess);
+        let dropped = cutoff.map_or(0, |cutoff| self.sweep(durable_through, cutoff));
         self.evicted += dropped as u64;
-        self.sweep_when_durable = self.durable_through.saturating_add(1);
-        self.sweep_at_keys = self.keys.max(self.capacity) + self.capacity.div_ceil(8);
+        let is_enough = self.keys <= self.capacity;
+        self.sweep_when_durable = if is_enough { 0 } else { durable_through.saturating_add(1) };
+        self.sweep_at_keys = if is_enough { 0 } else { self.keys + self.capacity.div_ceil(8) };
         dropped
     }
 
     fn place(&mut self, tenant: &Arc<str>, meter: &Arc<str>, slot: usize) -> usize {
         let name = (Arc::clone(tenant), Arc::clone(meter));
         if !self.places.contains_key(&name) {
-            self.evict(self.durable_through);
+            // A batch may be on its way that found its sums here and expects them: only names without any go.
+            self.evict(0);
         }
         let (accounts, free) = (&mut self.accounts, &mut self.free);
         let keys = &mut self.keys;
@@ -157,24 +154,24 @@ impl Book {
     }
 
     /// Up to which batch keys must go so that so many do.
-    fn cutoff(&self, excess: usize) -> Option<u64> {
+    fn cutoff(&self, durable_through: u64, excess: usize) -> Option<u64> {
         let mut touched = Vec::new();
         for account in self.accounts.iter().flatten() {
             let durable = account.sums.iter().map(|sum| sum.touched);
-            touched.extend(durable.filter(|batch| *batch <= self.durable_through));
+            touched.extend(durable.filter(|batch| *batch <= durable_through));
             touched.extend(account.sums.is_empty().then_some(account.touched));
         }
         let last = touched.len().checked_sub(1)?;
         Some(*touched.select_nth_unstable(last.min(excess.saturating_sub(1))).1)
     }
 
-    fn sweep(&mut self, cutoff: u64) -> usize {
+    fn sweep(&mut self, durable_through: u64, cutoff: u64) -> usize {
         let before = self.keys;
         self.near.fill(EMPTY);
         for (place, entry) in (0..).zip(&mut self.accounts) {
             let Some(account) = entry else { continue };
             let weight = account.weight();
-            let keep = |sum: &Sum| sum.touched > cutoff.min(self.durable_through);
+            let keep = |sum: &Sum| sum.touched > cutoff.min(durable_through);
             account.sums.retain(keep);
             if account.sums.is_empty() && account.touched <= cutoff {
                 self.keys -= weight;

@@ -15,7 +15,8 @@ use std::sync::Arc;
 /// 2. [`missing`](Self::missing) names the sums that are not known: read them from the store and
 ///    [`load`](Self::load) them;
 /// 3. [`price`](Self::price) each record;
-/// 4. when batches have become durable, [`evict`](Self::evict) with the number up to which all are.
+/// 4. when batches have become durable, [`evict`](Self::evict) with the number up to which all are: between two
+///    batches, not between asking what is missing and pricing.
 ///
 /// A sum is dropped only after every batch that changed it is durable, so what the store says of it later is
 /// complete. A record that turns out to have been stored before is taken out again by [`uncount`](Self::uncount).
@@ -147,12 +148,14 @@ impl Evaluator {
     /// A sum that was not [loaded](Self::load) begins at zero; [`BookStats::unloaded`] counts those.
     pub fn price(&mut self, record: UsageRecord) -> PricedRecord {
         let Self { tariffs, generation, book, batch, unloaded } = self;
+        // Nothing is of batch 0: that would be durable from the start.
+        let batch = (*batch).max(1);
         let charge = book.with(&record.tenant, &record.meter, |account| {
             if !account.remembers(*generation, record.time_ns) {
-                let added = account.learn(tariffs, (*generation, *batch), record.time_ns);
+                let added = account.learn(tariffs, (*generation, batch), record.time_ns);
                 *unloaded += added as u64;
             }
-            account.charge(tariffs, record.quantity, *batch)
+            account.charge(tariffs, record.quantity, batch)
         });
         PricedRecord { record, charge }
     }

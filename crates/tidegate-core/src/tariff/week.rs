@@ -49,11 +49,7 @@ impl WeekPlan {
         overlap
     }
 
-    /// How many minutes nobody has taken.
-    pub(super) fn free_minutes(&self) -> usize {
-        self.0.iter().filter(|rate| rate.is_none()).count()
-    }
-
+    /// Takes all minutes that are left.
     pub(super) fn fill(&mut self, rate: u16) {
         self.0.iter_mut().filter(|free| free.is_none()).for_each(|free| *free = Some(rate));
     }
@@ -91,6 +87,11 @@ impl Week {
         };
         // The clocks run evenly only until they are changed.
         (rate, run.and(span.into()))
+    }
+
+    /// Whether a rate holds at any time.
+    pub(super) fn has(&self, rate: u16) -> bool {
+        self.runs.iter().any(|(_, held)| *held == Some(rate))
     }
 
     /// The runs of minutes of the week that have no rate.
