@@ -1,5 +1,6 @@
-use super::StoreError;
+use super::{NAME_BYTES_MAX, StoreError};
 use std::sync::Arc;
+use tidegate_core::sequence::SEQ_WINDOW;
 use tidegate_core::usage::PricedRecord;
 
 /// Records that come and are stored together.
@@ -29,6 +30,19 @@ pub enum Appended {
     New,
     /// It was durable before, and was not counted again.
     Repeat,
+    /// It was not stored, and never will be as it is. The other batches of the call are not touched by that.
+    Refused(Refused),
+}
+
+/// Why a store takes a batch at no time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Its number is too far ahead: its sender must settle older ones first.
+    #[error("the batch's number is more than {SEQ_WINDOW} ahead of the oldest that is not settled")]
+    TooFar,
+    /// A sender's, tenant's or meter's name is longer than [`NAME_BYTES_MAX`](super::NAME_BYTES_MAX).
+    #[error("a sender's, tenant's or meter's name is longer than {NAME_BYTES_MAX} bytes")]
+    NameTooLong,
 }
 
 /// Nothing of these batches was stored.

@@ -1,5 +1,5 @@
 /// A store could not do what was asked; nothing was changed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// It may work later: the disk is full, the database is gone. What to do: wait and try again.
     #[error("the store can't be used now: {0}")]

@@ -1,9 +1,7 @@
+use super::tally::{MINUTE_NS, Tally, floor};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use tidegate_core::usage::Currency;
-
-/// Nanoseconds of a minute: stores keep sums by the minute.
-const MINUTE_NS: i64 = 60_000_000_000;
 
 /// What a sum of usage is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +44,7 @@ pub struct UsageRow {
     pub fallbacks: u64,
     /// The sum of what was used. Without a meter this adds up unlike things, and is `None`.
     pub quantity: Option<Decimal>,
-    /// The sum of what it costs, not rounded.
+    /// The sum of what it costs. Summed up exactly; rounded only if it has more digits than a decimal number.
     pub amount: Decimal,
 }
 
@@ -57,8 +55,8 @@ impl UsageQuery {
     #[must_use]
     pub fn new(by: UsageBy, from_ns: i64, until_ns: i64) -> Self {
         let until_ns = until_ns.checked_add(MINUTE_NS - 1).unwrap_or(i64::MAX);
-        let floor = |ns: i64| ns.div_euclid(MINUTE_NS).saturating_mul(MINUTE_NS);
-        Self { by, from_ns: floor(from_ns), until_ns: floor(until_ns), tenant: None, meter: None }
+        let (from_ns, until_ns) = (floor(from_ns, MINUTE_NS), floor(until_ns, MINUTE_NS));
+        Self { by, from_ns, until_ns, tenant: None, meter: None }
     }
 
     /// From when on, at the start of a minute.
@@ -71,5 +69,26 @@ impl UsageQuery {
     #[must_use]
     pub fn until_ns(&self) -> i64 {
         self.until_ns
+    }
+}
+
+// === impl UsageRow ===
+
+impl UsageRow {
+    pub(crate) fn of(
+        tenant: Option<String>,
+        meter: Option<String>,
+        currency: Currency,
+        tally: &Tally,
+    ) -> Self {
+        Self {
+            quantity: meter.is_some().then(|| tally.quantity.to_decimal()),
+            amount: tally.amount.to_decimal(),
+            tenant,
+            meter,
+            currency,
+            records: tally.records,
+            fallbacks: tally.fallbacks,
+        }
     }
 }

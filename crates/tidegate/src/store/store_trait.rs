@@ -1,4 +1,4 @@
-use super::{Appended, PricedBatch, StoreError, Unstored, UsageQuery, UsageRow};
+use super::{Appended, PricedBatch, Records, StoreError, Unstored, UsageQuery, UsageRow};
 use rust_decimal::Decimal;
 use tidegate_core::sequence::SeqWindow;
 
@@ -11,15 +11,29 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Gives the batches back, as they were, when they could not be stored.
+    /// Gives the batches back, as they were, when they could not be stored. When the store went away while it
+    /// committed, they may be stored nevertheless: repeating them is safe for all that have an origin.
     ///
     /// # Cancel safety
     ///
-    /// Dropped early, either all batches were stored or none; repeating the call finds out which.
+    /// Dropped early, either all batches were stored or none; repeating the call finds out which, except for
+    /// batches without an origin, which then count twice.
     fn append(
         &self,
         batches: Vec<PricedBatch>,
     ) -> impl Future<Output = Result<Vec<Appended>, Unstored>> + Send;
+
+    /// Deletes what is older than the day (UTC) that `before_ns` is in: records, sums, and the numbers of senders
+    /// that have sent nothing since. Returns how many rows of the store are gone. Call it from time to time, or
+    /// never.
+    ///
+    /// # Errors
+    ///
+    /// When the store can't be changed; some may be gone already, and calling again goes on.
+    fn retain(&self, before_ns: i64) -> impl Future<Output = Result<u64, StoreError>> + Send;
+
+    /// The records of `from_ns .. until_ns` as they were stored.
+    fn scan(&self, from_ns: i64, until_ns: i64) -> Records;
 
     /// Which batches of a sender are stored. A sender that is not known has none.
     ///

@@ -1,0 +1,209 @@
+use crate::store::name::{escape, unescape};
+use crate::store::sum::Sum;
+use crate::store::tally::{MINUTE_NS, Tally, TallyKey, floor};
+use std::str::FromStr;
+use tidegate_core::usage::Currency;
+
+const HOUR_NS: i64 = 60 * MINUTE_NS;
+
+/// Blocks and the longest sums end where a day (UTC) ends.
+pub(super) const DAY_NS: i64 = 24 * HOUR_NS;
+
+/// Where the number of the last commit and that of the next block are kept.
+pub(super) const STATE: &[u8] = b"state";
+
+/// Before the keys of blocks that are not in the sums yet.
+pub(super) const BEHIND: u8 = b'b';
+
+/// How long a sum's time is. Long queries read few rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    Minute,
+    Hour,
+    Day,
+}
+
+/// A part of a query's time that rows of one level cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) level: Level,
+    pub(super) from_ns: i64,
+    pub(super) until_ns: i64,
+}
+
+/// Bytes that sort as the numbers do.
+pub(super) fn ordered(ns: i64) -> [u8; 8] {
+    (ns as u64 ^ 1 << 63).to_be_bytes()
+}
+
+/// A block's key: its latest time, and its number.
+pub(super) fn block(max_ns: i64, number: u64) -> [u8; 16] {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&ordered(max_ns));
+    key[8..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// How the keys of all sums of a tenant begin.
+pub(super) fn tenant(tenant: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(64);
+    key.extend_from_slice(escape(tenant).as_bytes());
+    key.push(0);
+    key
+}
+
+/// How the keys of all sums of a tenant's meter begin.
+pub(super) fn pair(tenant_name: &str, meter: &str) -> Vec<u8> {
+    let mut key = tenant(tenant_name);
+    key.extend_from_slice(escape(meter).as_bytes());
+    key.push(0);
+    key
+}
+
+/// How long the part of a sum's key is that names the tenant and the meter, and their names.
+pub(super) fn split_pair(key: &[u8]) -> Option<(usize, String, String)> {
+    let end = key.iter().position(|byte| *byte == 0)?;
+    let second = end + 1 + key.get(end + 1..)?.iter().position(|byte| *byte == 0)?;
+    let name = |bytes: &[u8]| Some(unescape(std::str::from_utf8(bytes).ok()?).into_owned());
+    Some((second + 1, name(&key[..end])?, name(&key[end + 1..second])?))
+}
+
+/// A sum's key: tenant, meter, level, time, currency.
+pub(super) fn sum(key: &TallyKey, level: Level) -> Vec<u8> {
+    let mut bytes =
+        level.start(&pair(&key.tenant, &key.meter), floor(key.minute_ns, level.span_ns()));
+    bytes.extend_from_slice(key.currency.code().as_bytes());
+    bytes
+}
+
+/// The currency at the end of a sum's key.
+pub(super) fn currency(key: &[u8]) -> Option<Currency> {
+    Currency::from_str(std::str::from_utf8(key.last_chunk::<3>()?).ok()?).ok()
+}
+
+pub(super) fn encode_tally(tally: &Tally) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(48);
+    bytes.extend_from_slice(&tally.records.to_be_bytes());
+    bytes.extend_from_slice(&tally.fallbacks.to_be_bytes());
+    tally.quantity.encode(&mut bytes);
+    tally.amount.encode(&mut bytes);
+    bytes
+}
+
+pub(super) fn decode_tally(bytes: &[u8]) -> Option<Tally> {
+    let (records, rest) = bytes.split_first_chunk::<8>()?;
+    let (fallbacks, rest) = rest.split_first_chunk::<8>()?;
+    let (quantity, rest) = Sum::decode(rest)?;
+    let (amount, rest) = Sum::decode(rest)?;
+    let (records, fallbacks) = (u64::from_be_bytes(*records), u64::from_be_bytes(*fallbacks));
+    rest.is_empty().then_some(Tally { records, fallbacks, quantity, amount })
+}
+
+/// The fewest rows that cover a time: whole days, then whole hours beside them, then minutes.
+pub(super) fn parts(from_ns: i64, until_ns: i64) -> Vec<Part> {
+    let mut parts = Vec::new();
+    cover(&mut parts, from_ns, until_ns, &[Level::Day, Level::Hour, Level::Minute]);
+    parts
+}
+
+fn cover(parts: &mut Vec<Part>, from_ns: i64, until_ns: i64, levels: &[Level]) {
+    let Some((level, finer)) = levels.split_first() else { return };
+    if from_ns >= until_ns {
+        return;
+    }
+    let span_ns = level.span_ns();
+    let mut first = floor(from_ns, span_ns);
+    if first < from_ns {
+        first = first.saturating_add(span_ns);
+    }
+    let last = floor(until_ns, span_ns);
+    if first >= last {
+        return cover(parts, from_ns, until_ns, finer);
+    }
+    cover(parts, from_ns, first, finer);
+    parts.push(Part { level: *level, from_ns: first, until_ns: last });
+    cover(parts, last, until_ns, finer);
+}
+
+/// A sender's key. An empty name is a name too, but no key.
+pub(super) fn sender(name: &str) -> Vec<u8> {
+    [b"n", name.as_bytes()].concat()
+}
+
+/// The key in the log of a block that is not in the sums yet.
+pub(super) fn behind(number: u64) -> [u8; 9] {
+    let mut key = [BEHIND; 9];
+    key[1..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+// === impl Level ===
+
+impl Level {
+    pub(super) const ALL: [Self; 3] = [Self::Minute, Self::Hour, Self::Day];
+
+    pub(super) const fn span_ns(self) -> i64 {
+        match self {
+            Self::Minute => MINUTE_NS,
+            Self::Hour => HOUR_NS,
+            Self::Day => DAY_NS,
+        }
+    }
+
+    /// The first key of a level at a time, after the tenant's and the meter's part.
+    pub(super) fn start(self, pair: &[u8], ns: i64) -> Vec<u8> {
+        let mut key = Vec::with_capacity(pair.len() + 12);
+        key.extend_from_slice(pair);
+        key.push(match self {
+            Self::Minute => b'm',
+            Self::Hour => b'h',
+            Self::Day => b'd',
+        });
+        key.extend_from_slice(&ordered(ns));
+        key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn keys_sort_as_times(a in any::<i64>(), b in any::<i64>()) {
+            prop_assert_eq!(ordered(a).cmp(&ordered(b)), a.cmp(&b));
+        }
+
+        #[test]
+        fn parts_cover_each_minute_once(from in -5_000_i64..5_000, length in 0_i64..9_000) {
+            let (from_ns, until_ns) = (from * MINUTE_NS, (from + length) * MINUTE_NS);
+            let parts = parts(from_ns, until_ns);
+            let mut next = from_ns;
+            for part in &parts {
+                prop_assert_eq!(part.from_ns, next);
+                prop_assert!(part.until_ns > part.from_ns);
+                prop_assert_eq!(floor(part.from_ns, part.level.span_ns()), part.from_ns);
+                prop_assert_eq!(floor(part.until_ns, part.level.span_ns()), part.until_ns);
+                next = part.until_ns;
+            }
+            prop_assert_eq!(next, until_ns);
+            prop_assert!(parts.len() <= 5);
+        }
+
+        #[test]
+        fn names_come_out_of_a_key(tenant in "[\0\u{1}aé]{0,4}", meter in "[\0\u{1}aé]{0,4}") {
+            let mut key = pair(&tenant, &meter);
+            let length = key.len();
+            key.extend_from_slice(b"m\0\0");
+            prop_assert_eq!(split_pair(&key), Some((length, tenant, meter)));
+        }
+    }
+
+    #[test]
+    fn all_of_time_has_parts() {
+        let parts = parts(i64::MIN, i64::MAX);
+        assert_eq!(parts.first().map(|part| part.from_ns), Some(i64::MIN));
+        assert_eq!(parts.last().map(|part| part.until_ns), Some(floor(i64::MAX, MINUTE_NS)));
+    }
+}

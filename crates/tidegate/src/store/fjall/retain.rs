@@ -1,0 +1,51 @@
+use super::engine::Engine;
+use super::key::{self, Level};
+use crate::store::StoreError;
+use fjall::Keyspace;
+
+/// How many rows are deleted at once.
+const ROWS_AT_ONCE: usize = 4096;
+
+/// Deletes what is before a day's start, and says how many rows that were.
+pub(super) fn delete_before(engine: &Engine, day_ns: i64) -> Result<u64, StoreError> {
+    let mut deleted = delete(engine, &engine.blocks, |_| true, &[], &key::ordered(day_ns))?;
+    let mut pair = super::read::next_pair(engine, &[])?;
+    while let Some(found) = pair {
+        for level in Level::ALL {
+            let (from, until) =
+                (level.start(&found.prefix, i64::MIN), level.start(&found.prefix, day_ns));
+            deleted += delete(engine, &engine.sums, |_| true, &from, &until)?;
+        }
+        pair = super::read::next_pair(engine, &found.after())?;
+    }
+    let idle =
+        |value: &[u8]| value.first_chunk().is_some_and(|since| i64::from_be_bytes(*since) < day_ns);
+    Ok(deleted + delete(engine, &engine.senders, idle, &[], &[0xff])?)
+}
+
+fn delete(
+    engine: &Engine,
+    keyspace: &Keyspace,
+    is_old: impl Fn(&[u8]) -> bool,
+    from: &[u8],
+    until: &[u8],
+) -> Result<u64, StoreError> {
+    let trouble = |error| engine.trouble(&error);
+    let mut deleted = 0;
+    let mut rows = keyspace.range(from..until);
+    loop {
+        let mut batch = engine.db.batch();
+        for row in rows.by_ref().take(ROWS_AT_ONCE) {
+            let (key, value) = row.into_inner().map_err(trouble)?;
+            if is_old(&value) {
+                batch.remove(keyspace, key);
+            }
+        }
+        if batch.is_empty() {
+            return Ok(deleted);
+        }
+        deleted += batch.len() as u64;
+        engine.wait_for_room()?;
+        batch.commit().map_err(trouble)?;
+    }
+}

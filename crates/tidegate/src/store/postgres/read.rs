@@ -1,0 +1,159 @@
+use super::error::trouble;
+use super::link::Connected;
+use super::settings::Settings;
+use super::write;
+use crate::store::name::{escape, unescape};
+use crate::store::scan::RecordsSender;
+use crate::store::sum::Sum;
+use crate::store::tally::Tally;
+use crate::store::{StoreError, UsageBy, UsageQuery, UsageRow};
+use rust_decimal::Decimal;
+use std::sync::Arc;
+use tidegate_core::sequence::SeqWindow;
+use tidegate_core::usage::{Charge, Fallback, PricedRecord, UsageRecord};
+use tokio_postgres::{Client, Row};
+
+const SEEN: &str = "SELECT numbers FROM $schema.senders WHERE name = $1";
+
+const USED: &str = "SELECT coalesce(sum(quantity), 0)::text FROM $schema.sums \
+    WHERE tenant = $1 AND meter = $2 AND minute_ns >= $3 AND minute_ns < $4";
+
+const USAGE: &str = "SELECT $tenant, $meter, currency, sum(records)::bigint, \
+    sum(fallbacks)::bigint, sum(quantity)::text, sum(amount)::text FROM $schema.sums \
+    WHERE minute_ns >= $1 AND minute_ns < $2 \
+    AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR meter = $4) \
+    GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
+
+const SCAN: &str = "SELECT time_ns, tenant, meter, quantity::text, labels, amount::text, currency, \
+    tariff, fallback FROM $schema.records WHERE time_ns >= $1 AND time_ns < $2";
+
+/// How many records are read at once.
+const BLOCK_RECORDS: i32 = 1024;
+
+pub(super) async fn seen(
+    client: &Client,
+    settings: &Settings,
+    sender: &str,
+) -> Result<SeqWindow, StoreError> {
+    let row = client.query_opt(&settings.schema.sql(SEEN), &[&escape(sender)]).await;
+    match row.map_err(|error| trouble(&settings.shown, &error))? {
+        Some(row) => write::window(settings, row.get(0)),
+        None => Ok(SeqWindow::default()),
+    }
+}
+
+pub(super) async fn used(
+    client: &Client,
+    settings: &Settings,
+    (tenant, meter): (&str, &str),
+    (from_ns, until_ns): (i64, i64),
+) -> Result<Decimal, StoreError> {
+    let statement = settings.schema.sql(USED);
+    let row = client
+        .query_one(&statement, &[&escape(tenant), &escape(meter), &from_ns, &until_ns])
+        .await
+        .map_err(|error| trouble(&settings.shown, &error))?;
+    Ok(sum(settings, row.get(0))?.to_decimal())
+}
+
+pub(super) async fn usage(
+    client: &Client,
+    settings: &Settings,
+    query: &UsageQuery,
+) -> Result<Vec<UsageRow>, StoreError> {
+    let none = r#"NULL::text COLLATE "C""#;
+    let (tenant, meter) = match query.by {
+        UsageBy::Tenant => ("tenant", none),
+        UsageBy::Meter => (none, "meter"),
+        UsageBy::Both => ("tenant", "meter"),
+    };
+    let statement = settings.schema.sql(&USAGE.replace("$tenant", tenant).replace("$meter", meter));
+    let only_tenant = query.tenant.as_deref().map(escape);
+    let only_meter = query.meter.as_deref().map(escape);
+    let rows = client
+        .query(&statement, &[&query.from_ns(), &query.until_ns(), &only_tenant, &only_meter])
+        .await
+        .map_err(|error| trouble(&settings.shown, &error))?;
+    rows.iter().map(|row| usage_row(settings, row)).collect()
+}
+
+fn usage_row(settings: &Settings, row: &Row) -> Result<UsageRow, StoreError> {
+    let name =
+        |column: usize| row.get::<_, Option<&str>>(column).map(|name| unescape(name).into_owned());
+    let currency = row.get::<_, &str>(2).parse();
+    let currency = currency.map_err(|error| damaged(settings, &error))?;
+    let tally = Tally {
+        records: row.get::<_, i64>(3) as u64,
+        fallbacks: row.get::<_, i64>(4) as u64,
+        quantity: sum(settings, row.get(5))?,
+        amount: sum(settings, row.get(6))?,
+    };
+    Ok(UsageRow::of(name(0), name(1), currency, &tally))
+}
+
+/// Sends the records of a time, block by block, until all are sent or nobody takes them.
+pub(super) async fn scan(settings: &Settings, from_ns: i64, until_ns: i64, to: &RecordsSender) {
+    if let Err(error) = try_scan(settings, from_ns, until_ns, to).await {
+        // A reader that has left doesn't need to know.
+        let _ = to.send(Err(error)).await;
+    }
+}
+
+async fn try_scan(
+    settings: &Settings,
+    from_ns: i64,
+    until_ns: i64,
+    to: &RecordsSender,
+) -> Result<(), StoreError> {
+    let failed = |error| trouble(&settings.shown, &error);
+    // A connection of its own: a slow reader must not keep others from the store.
+    let mut connected = Connected::new(settings).await?;
+    let client = &mut connected.client;
+    client.batch_execute("SET idle_in_transaction_session_timeout = 0").await.map_err(failed)?;
+    let transaction = client.transaction().await.map_err(failed)?;
+    let statement = settings.schema.sql(SCAN);
+    let portal = transaction.bind(&statement, &[&from_ns, &until_ns]).await.map_err(failed)?;
+    loop {
+        let rows = transaction.query_portal(&portal, BLOCK_RECORDS).await.map_err(failed)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let records = rows.iter().map(|row| record(settings, row)).collect::<Result<_, _>>()?;
+        if to.send(Ok(records)).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+fn record(settings: &Settings, row: &Row) -> Result<PricedRecord, StoreError> {
+    let name = |column: usize| Arc::<str>::from(&*unescape(row.get::<_, &str>(column)));
+    let number = |column: usize| {
+        let number = Decimal::from_str_exact(row.get::<_, &str>(column));
+        number.map_err(|error| damaged(settings, &error))
+    };
+    let currency = row.get::<_, &str>(6).parse();
+    let code = u8::try_from(row.get::<_, i16>(8)).unwrap_or_default();
+    Ok(PricedRecord {
+        record: UsageRecord {
+            tenant: name(1),
+            meter: name(2),
+            quantity: number(3)?,
+            time_ns: row.get(0),
+            labels: name(4),
+        },
+        charge: Charge {
+            amount: number(5)?,
+            currency: currency.map_err(|error| damaged(settings, &error))?,
+            tariff: name(7),
+            fallback: Fallback::from_code(code),
+        },
+    })
+}
+
+fn sum(settings: &Settings, text: &str) -> Result<Sum, StoreError> {
+    Sum::parse(text).ok_or_else(|| damaged(settings, &format!("{text:?} is no sum of ours")))
+}
+
+fn damaged(settings: &Settings, what: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Unusable(format!("{}: a row can't be read: {what}", settings.shown))
+}

@@ -1,0 +1,188 @@
+use super::error::trouble;
+use super::link::{Connected, Link};
+use super::settings::Settings;
+use super::{read, write};
+use crate::store::tally::floor;
+use crate::store::{
+    Appended, PricedBatch, Records, Store, StoreError, Unstored, UsageQuery, UsageRow,
+};
+use rust_decimal::Decimal;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_core::sequence::SeqWindow;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+/// What is asked of the database gets an answer within this time, or is given up.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// How many appends there are between two times that sums are folded.
+const FOLD_EVERY: u32 = 256;
+
+const DAY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
+
+/// A store in a PostgreSQL database.
+///
+/// It makes its tables in a schema of its own: `tidegate`, or another that the address names (`?schema=NAME`).
+/// Several programs may write into the same schema: no batch counts twice. A connection that is gone is made
+/// again by the next call, after a delay that grows up to 5 s.
+///
+/// `sslmode` in the address says how connections are protected: `disable`; `prefer` (as if nothing is said: TLS
+/// if the server has it, its certificate not checked); `require` or `verify-full` (TLS, the certificate checked
+/// against the machine's authorities or `sslrootcert=FILE`).
+///
+/// When the connection breaks while a commit is under way, nobody knows whether it was made: `append` fails, and
+/// repeating it finds out by the batches' numbers. A batch without an origin may then count twice.
+pub struct PostgresStore {
+    settings: Arc<Settings>,
+    writer: Mutex<Writer>,
+    reader: Mutex<Link>,
+}
+
+struct Writer {
+    link: Link,
+    appends: u32,
+}
+
+// === impl PostgresStore ===
+
+impl PostgresStore {
+    /// Connects to `postgres://user:password@host/database`, and makes or updates the tables.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`](StoreError::Unavailable) when the database can't be reached now,
+    /// [`Unusable`](StoreError::Unusable) when the address is wrong, we are not let in, or the schema is not ours
+    /// or of a newer version. No error shows the password.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with IO and time.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let settings = Arc::new(Settings::parse(url)?);
+        let mut link = Link::new(settings.clone());
+        settings.schema.migrate(link.client().await?, &settings.shown).await?;
+        let reader = Mutex::new(Link::new(settings.clone()));
+        Ok(Self { settings, writer: Mutex::new(Writer { link, appends: 0 }), reader })
+    }
+
+    /// Closes the connections.
+    pub async fn close(self) {
+        drop(self);
+    }
+}
+
+impl Store for PostgresStore {
+    async fn append(&self, batches: Vec<PricedBatch>) -> Result<Vec<Appended>, Unstored> {
+        let mut writer = self.writer.lock().await;
+        match writer.append(&self.settings, &batches).await {
+            Ok(outcomes) => {
+                writer.fold(&self.settings).await;
+                Ok(outcomes)
+            }
+            Err(error) => Err(Unstored { batches, error }),
+        }
+    }
+
+    async fn retain(&self, before_ns: i64) -> Result<u64, StoreError> {
+        let failed = |error| trouble(&self.settings.shown, &error);
+        let day_ns = floor(before_ns, DAY_NS);
+        let connected = Connected::new(&self.settings).await?;
+        let client = &connected.client;
+        client.batch_execute("SET statement_timeout = 0").await.map_err(failed)?;
+        let mut deleted = 0;
+        for statement in [
+            "DELETE FROM $schema.records WHERE time_ns < $1",
+            "DELETE FROM $schema.sums WHERE minute_ns < $1",
+            "DELETE FROM $schema.senders \
+             WHERE last_at < timestamptz 'epoch' + ($1::bigint / 1000) * interval '1 microsecond'",
+        ] {
+            let statement = self.settings.schema.sql(statement);
+            deleted += client.execute(&statement, &[&day_ns]).await.map_err(failed)?;
+        }
+        Ok(deleted)
+    }
+
+    fn scan(&self, from_ns: i64, until_ns: i64) -> Records {
+        let (sender, records) = Records::channel();
+        let settings = self.settings.clone();
+        tokio::spawn(async move { read::scan(&settings, from_ns, until_ns, &sender).await });
+        records
+    }
+
+    async fn seen(&self, sender: &str) -> Result<SeqWindow, StoreError> {
+        let mut link = self.reader.lock().await;
+        let answer =
+            within(async { read::seen(link.client().await?, &self.settings, sender).await });
+        let answer = answer.await;
+        answer.unwrap_or_else(|| Err(link.give_up()))
+    }
+
+    async fn used(
+        &self,
+        tenant: &str,
+        meter: &str,
+        from_ns: i64,
+        until_ns: i64,
+    ) -> Result<Decimal, StoreError> {
+        let mut link = self.reader.lock().await;
+        let answer = within(async {
+            let client = link.client().await?;
+            read::used(client, &self.settings, (tenant, meter), (from_ns, until_ns)).await
+        });
+        let answer = answer.await;
+        answer.unwrap_or_else(|| Err(link.give_up()))
+    }
+
+    async fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
+        let mut link = self.reader.lock().await;
+        let answer =
+            within(async { read::usage(link.client().await?, &self.settings, query).await });
+        let answer = answer.await;
+        answer.unwrap_or_else(|| Err(link.give_up()))
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PostgresStore").field(&self.settings).finish()
+    }
+}
+
+// === impl Writer ===
+
+impl Writer {
+    async fn append(
+        &mut self,
+        settings: &Settings,
+        batches: &[PricedBatch],
+    ) -> Result<Vec<Appended>, StoreError> {
+        let answer = within(async {
+            let client = self.link.client().await?;
+            write::append(client, settings, batches).await
+        });
+        let answer = answer.await;
+        answer.unwrap_or_else(|| Err(self.link.give_up()))
+    }
+
+    /// Only for speed: what fails here is done the next time.
+    async fn fold(&mut self, settings: &Settings) {
+        self.appends += 1;
+        if self.appends < FOLD_EVERY {
+            return;
+        }
+        self.appends = 0;
+        let folded = within(async { write::fold(self.link.client().await?, settings).await }).await;
+        match folded {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => tracing::debug!(%error, "sums are not folded now"),
+            None => self.link.reset(),
+        }
+    }
+}
+
+/// The answer, or nothing when it takes too long.
+async fn within<T>(answer: impl Future<Output = T>) -> Option<T> {
+    timeout(ANSWER_MAX, answer).await.ok()
+}

@@ -1,0 +1,202 @@
+use super::error::trouble;
+use super::numeric::Numeric;
+use super::settings::Settings;
+use crate::store::decide::{Windows, decide, senders};
+use crate::store::name::{escape, unescape};
+use crate::store::tally::Tallies;
+use crate::store::{Appended, PricedBatch, StoreError};
+use std::pin::pin;
+use std::sync::Arc;
+use tidegate_core::sequence::SeqWindow;
+use tidegate_core::usage::Fallback;
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Transaction};
+
+const COPY_RECORDS: &str = "COPY $schema.records \
+    (time_ns, tenant, meter, quantity, labels, amount, currency, tariff, fallback) \
+    FROM STDIN (FORMAT binary)";
+
+const COPY_SUMS: &str = "COPY $schema.sums \
+    (minute_ns, tenant, meter, currency, records, fallbacks, quantity, amount, folded) \
+    FROM STDIN (FORMAT binary)";
+
+/// In the order of their names, so that two writers never wait for each other in a circle.
+const LOCK_SENDERS: &str =
+    "SELECT name, numbers FROM $schema.senders WHERE name = ANY($1) ORDER BY name FOR UPDATE";
+
+const ADD_SENDERS: &str = "INSERT INTO $schema.senders (name, numbers) \
+    SELECT name, $2 FROM unnest($1::text[]) AS name ORDER BY name ON CONFLICT DO NOTHING";
+
+const UPDATE_SENDERS: &str = "UPDATE $schema.senders AS old \
+    SET numbers = new.numbers, last_at = now() \
+    FROM unnest($1::text[], $2::bytea[]) AS new (name, numbers) WHERE old.name = new.name";
+
+/// Minutes that are over for ten minutes: what comes later than that stays a row of its own until the next time.
+const FOLD: &str = "WITH gone AS ( \
+        DELETE FROM $schema.sums \
+        WHERE NOT folded AND minute_ns < (extract(epoch FROM now())::bigint - 600) * 1000000000 \
+        RETURNING * \
+    ) \
+    INSERT INTO $schema.sums \
+    SELECT minute_ns, tenant, meter, currency, \
+        sum(records)::bigint, sum(fallbacks)::bigint, sum(quantity), sum(amount), true \
+    FROM gone GROUP BY minute_ns, tenant, meter, currency";
+
+/// Stores batches in one transaction.
+pub(super) async fn append(
+    client: &mut Client,
+    settings: &Settings,
+    batches: &[PricedBatch],
+) -> Result<Vec<Appended>, StoreError> {
+    let failed = |error| trouble(&settings.shown, &error);
+    let transaction = client.transaction().await.map_err(failed)?;
+    let mut windows = lock(&transaction, settings, &senders(batches)).await?;
+    let outcomes = decide(batches, &mut windows);
+    let new = || {
+        let both = batches.iter().zip(&outcomes);
+        both.filter(|(_, outcome)| **outcome == Appended::New).map(|(batch, _)| batch)
+    };
+    if new().any(|batch| !batch.records.is_empty()) {
+        copy_records(&transaction, settings, new()).await.map_err(failed)?;
+        copy_sums(&transaction, settings, new()).await.map_err(failed)?;
+    }
+    update(&transaction, settings, &windows).await.map_err(failed)?;
+    transaction.commit().await.map_err(failed)?;
+    Ok(outcomes)
+}
+
+/// Makes one row of many where a minute is over.
+pub(super) async fn fold(client: &Client, settings: &Settings) -> Result<u64, StoreError> {
+    let folded = client.execute(&settings.schema.sql(FOLD), &[]).await;
+    folded.map_err(|error| trouble(&settings.shown, &error))
+}
+
+/// The senders' windows, which nobody else can change until this transaction ends.
+async fn lock(
+    transaction: &Transaction<'_>,
+    settings: &Settings,
+    senders: &[Arc<str>],
+) -> Result<Windows, StoreError> {
+    if senders.is_empty() {
+        return Ok(Windows::new([]));
+    }
+    let failed = |error| trouble(&settings.shown, &error);
+    let names: Vec<_> = senders.iter().map(|sender| escape(sender)).collect();
+    let statement = settings.schema.sql(LOCK_SENDERS);
+    let mut rows = transaction.query(&statement, &[&names]).await.map_err(failed)?;
+    if rows.len() < names.len() {
+        let empty = SeqWindow::default().to_bytes();
+        let add = settings.schema.sql(ADD_SENDERS);
+        transaction.execute(&add, &[&names, &&empty[..]]).await.map_err(failed)?;
+        rows = transaction.query(&statement, &[&names]).await.map_err(failed)?;
+    }
+    let mut known = Vec::with_capacity(rows.len());
+    for row in rows {
+        let name: &str = row.get(0);
+        known.push((Arc::from(&*unescape(name)), window(settings, row.get(1))?));
+    }
+    Ok(Windows::new(known))
+}
+
+/// A sender's window from its bytes.
+pub(super) fn window(settings: &Settings, bytes: &[u8]) -> Result<SeqWindow, StoreError> {
+    SeqWindow::from_bytes(bytes).map_err(|error| {
+        StoreError::Unusable(format!("{}: a sender's numbers are damaged: {error}", settings.shown))
+    })
+}
+
+async fn copy_records(
+    transaction: &Transaction<'_>,
+    settings: &Settings,
+    batches: impl Iterator<Item = &PricedBatch>,
+) -> Result<(), tokio_postgres::Error> {
+    let types = [
+        Type::INT8,
+        Type::TEXT,
+        Type::TEXT,
+        Type::NUMERIC,
+        Type::TEXT,
+        Type::NUMERIC,
+        Type::TEXT,
+        Type::TEXT,
+        Type::INT2,
+    ];
+    let sink = transaction.copy_in(&settings.schema.sql(COPY_RECORDS)).await?;
+    let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
+    for priced in batches.flat_map(|batch| &batch.records) {
+        let (record, charge) = (&priced.record, &priced.charge);
+        let fallback = i16::from(charge.fallback.map_or(0, Fallback::code));
+        writer
+            .as_mut()
+            .write(&[
+                &record.time_ns,
+                &escape(&record.tenant),
+                &escape(&record.meter),
+                &Numeric::from(record.quantity),
+                &escape(&record.labels),
+                &Numeric::from(charge.amount),
+                &charge.currency.code(),
+                &escape(&charge.tariff),
+                &fallback,
+            ])
+            .await?;
+    }
+    writer.finish().await.map(drop)
+}
+
+async fn copy_sums(
+    transaction: &Transaction<'_>,
+    settings: &Settings,
+    batches: impl Iterator<Item = &PricedBatch>,
+) -> Result<(), tokio_postgres::Error> {
+    let mut tallies = Tallies::default();
+    batches.flat_map(|batch| &batch.records).for_each(|priced| tallies.count(priced));
+    let types = [
+        Type::INT8,
+        Type::TEXT,
+        Type::TEXT,
+        Type::TEXT,
+        Type::INT8,
+        Type::INT8,
+        Type::NUMERIC,
+        Type::NUMERIC,
+        Type::BOOL,
+    ];
+    let sink = transaction.copy_in(&settings.schema.sql(COPY_SUMS)).await?;
+    let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
+    for (key, tally) in tallies.iter() {
+        writer
+            .as_mut()
+            .write(&[
+                &key.minute_ns,
+                &escape(&key.tenant),
+                &escape(&key.meter),
+                &key.currency.code(),
+                &(tally.records as i64),
+                &(tally.fallbacks as i64),
+                &Numeric::from(tally.quantity),
+                &Numeric::from(tally.amount),
+                &false,
+            ])
+            .await?;
+    }
+    writer.finish().await.map(drop)
+}
+
+async fn update(
+    transaction: &Transaction<'_>,
+    settings: &Settings,
+    windows: &Windows,
+) -> Result<(), tokio_postgres::Error> {
+    let (mut names, mut numbers) = (Vec::new(), Vec::new());
+    for (sender, window) in windows.changed() {
+        names.push(escape(sender));
+        numbers.push(window.to_bytes().to_vec());
+    }
+    if names.is_empty() {
+        return Ok(());
+    }
+    let statement = settings.schema.sql(UPDATE_SENDERS);
+    transaction.execute(&statement, &[&names, &numbers]).await.map(drop)
+}
