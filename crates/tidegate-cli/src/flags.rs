@@ -1,5 +1,6 @@
 use crate::mock_flags::{self, MockFlags};
 use crate::threshold_flags::{self, ThresholdCommand};
+use crate::usage_flags::{self, UsageFlags};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -15,6 +16,16 @@ Examples:
 
 Settings come from the file, then the environment, then flags; later wins.
 The file is --config, else TIDEGATE_CONFIG, else ./tidegate.toml if there is one.
+
+Exit codes: 0 ok, 1 failed while running, 2 wrong flags or configuration.";
+
+const INGEST_EXAMPLES: &str = "\
+Examples:
+  tidegate ingest
+  tidegate ingest --store postgres://tidegate@127.0.0.1/usage --tariffs tariffs.toml
+  echo 'tokens,tenant=acme output=1234i' | nc -N 127.0.0.1 7071
+  tidegate send usage.lp
+  tidegate usage --by tenant --since 1h
 
 Exit codes: 0 ok, 1 failed while running, 2 wrong flags or configuration.";
 
@@ -34,6 +45,12 @@ pub enum Command {
     /// Start a synthetic inference server, for trying out and for drills
     #[command(after_help = mock_flags::EXAMPLES)]
     Mock(MockFlags),
+    /// Start only the ingestion of usage records
+    #[command(after_help = INGEST_EXAMPLES)]
+    Ingest(UpFlags),
+    /// Show what was used, and what it costs
+    #[command(after_help = usage_flags::EXAMPLES)]
+    Usage(UsageFlags),
     /// Read or change when the workers of a running gateway count as busy
     #[command(subcommand, after_help = threshold_flags::EXAMPLES)]
     Threshold(ThresholdCommand),
@@ -144,6 +161,21 @@ pub struct SettingFlags {
     /// Count what every limit would refuse, and refuse nothing
     #[arg(long, num_args = 0, default_missing_value = "true")]
     dry_run: Option<String>,
+    /// Where usage records are kept: a folder, or postgres://user@host/database [default: tidegate-data]
+    #[arg(long)]
+    store: Option<String>,
+    /// The file of tariffs
+    #[arg(long, value_name = "FILE")]
+    tariffs: Option<String>,
+    /// Where frames of usage records arrive [default: 127.0.0.1:7070]
+    #[arg(long, value_name = "ADDR")]
+    frames_listen: Option<String>,
+    /// Where lines of usage records arrive [default: 127.0.0.1:7071]
+    #[arg(long, value_name = "ADDR")]
+    lines_listen: Option<String>,
+    /// Whether usage records are taken in beside the gateway: true or false
+    #[arg(long, value_name = "SWITCH")]
+    ingest: Option<String>,
     /// Threads that serve; 0 is one a core
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     threads: Option<String>,
@@ -209,6 +241,11 @@ impl SettingFlags {
             ("--pick", "routing.pick", &self.pick),
             ("--overload-status", "routing.overload_status", &self.overload_status),
             ("--dry-run", "dry_run", &self.dry_run),
+            ("--store", "ingest.store", &self.store),
+            ("--tariffs", "ingest.tariffs", &self.tariffs),
+            ("--frames-listen", "ingest.frames_address", &self.frames_listen),
+            ("--lines-listen", "ingest.lines_address", &self.lines_listen),
+            ("--ingest", "ingest.enabled", &self.ingest),
             ("--threads", "listen.threads", &self.threads),
             ("--log-level", "log.level", &self.log_level),
             ("--log-format", "log.format", &self.log_format),
@@ -251,16 +288,17 @@ mod tests {
                     --threads 6 --log-level e --log-format f --set log.level=x=y \
                     --active-decode-blocks-threshold 0.85 --active-prefill-tokens-threshold 10000 \
                     --active-requests-threshold 9 --busy-preset off --pick random --dry-run \
-                    --overload-status 503";
+                    --overload-status 503 --store s --tariffs t --frames-listen f --lines-listen l \
+                    --ingest true";
         let Command::Up(flags) = Cli::parse_from(line.split_whitespace()).command else {
             panic!("not up");
         };
         let typed: Vec<_> = flags.settings.typed().collect();
-        assert_eq!(typed.len(), 21);
+        assert_eq!(typed.len(), 26);
         for typed in &typed[1..] {
             assert!(SETTINGS.iter().any(|field| field.key == typed.key), "{typed:?}");
         }
         assert_eq!((typed[0].key, typed[0].value), ("upstream", "u"));
-        assert_eq!((typed[20].key, typed[20].value), ("log.level", "x=y"), "--set comes last");
+        assert_eq!((typed[25].key, typed[25].value), ("log.level", "x=y"), "--set comes last");
     }
 }

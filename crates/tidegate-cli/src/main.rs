@@ -9,6 +9,7 @@ mod logging;
 mod mock_flags;
 mod sources;
 mod threshold_flags;
+mod usage_flags;
 
 use clap::Parser;
 use failure::Failure;
@@ -31,6 +32,8 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Up(flags) => commands::up::run(&flags),
+        Command::Ingest(flags) => commands::ingest::run(&flags),
+        Command::Usage(flags) => commands::usage::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::Mock(flags) => commands::mock::run(&flags),
         Command::Threshold(command) => {
             commands::threshold::run(&command).map(|()| ExitCode::SUCCESS)

@@ -6,6 +6,7 @@
 //! - [`proxy`]: one request, from its head to the end of its answer.
 //! - [`upstream`]: the servers behind it.
 //! - [`load`]: what those servers say of their load.
+//! - [`ingest`]: where usage records come in.
 //! - [`admission`]: the advice and the alerts that go with the tracker.
 //! - [`control`]: health, metrics, snapshots.
 //! - [`mock`]: a synthetic inference server, for when there is no real one.
@@ -16,6 +17,7 @@ pub mod chance;
 pub mod config;
 pub mod control;
 pub mod gateway;
+pub mod ingest;
 pub mod load;
 pub mod mock;
 pub mod proxy;

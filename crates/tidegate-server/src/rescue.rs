@@ -3,6 +3,7 @@
 use crate::config::OverloadStatus;
 use crate::control::{Handler, ThresholdError};
 use crate::gateway::Shared;
+use crate::ingest::UsageError;
 use crate::proxy::{GatewayBody, ProxyError, Rejection, Unauthorized, is_grpc};
 use crate::upstream::ConnectError;
 use bytes::Bytes;
@@ -264,6 +265,19 @@ pub fn threshold(error: &ThresholdError) -> Response<GatewayBody> {
         response.headers_mut().insert(header::ALLOW, allowed);
     }
     response
+}
+
+/// Usage was asked for and can't be told.
+#[must_use]
+pub fn usage(error: &UsageError) -> Response<GatewayBody> {
+    let (status, kind, reason) = match error {
+        UsageError::Parameter { .. } => (StatusCode::BAD_REQUEST, "bad_request", "wrong_parameter"),
+        UsageError::Off => (StatusCode::NOT_FOUND, "not_found", "ingest_off"),
+        UsageError::Store(_) | UsageError::TooLong => {
+            (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", "store_unavailable")
+        }
+    };
+    Problem::new(status, kind, reason, &error.to_string()).json()
 }
 
 /// The admin port was asked for something else than the control plane.

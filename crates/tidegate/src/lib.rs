@@ -9,6 +9,7 @@
 //! - [`routing`]: a worker for each request that has room for it, or a refusal when none has.
 //! - [`retry`]: the other side: a client that tries again without making an overload worse.
 //! - [`channel`]: between two stages of the ingestion pipeline, a window that can change at any time.
+//! - [`pipeline`]: usage records on their way from a socket to a store, within windows that follow the load.
 //! - [`store`]: where the records of the ingestion pipeline are kept.
 //!
 //! ```
@@ -41,6 +42,8 @@ pub use tidegate_core::{frame, line_protocol, sequence, signal, usage, window};
 pub mod channel;
 pub mod layer;
 pub mod outbox;
+#[cfg(feature = "ingest")]
+pub mod pipeline;
 pub mod retry;
 pub mod routing;
 #[cfg(feature = "ingest")]

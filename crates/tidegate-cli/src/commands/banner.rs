@@ -1,3 +1,4 @@
+use super::ingest::Ports;
 use super::mock::chat_line;
 use std::fmt::{self, Write as _};
 use tidegate_server::config::Config;
@@ -76,11 +77,14 @@ impl fmt::Display for Banner<'_> {
         writeln!(f, "  clients    {data}")?;
         writeln!(
             f,
-            "  operators  {admin}  (/health/live /health/ready /metrics /v1/stats /busy_threshold)"
+            "  operators  {admin}  (/health/live /health/ready /metrics /v1/stats /v1/usage /busy_threshold)"
         )?;
         writeln!(f, "  upstreams  {}", self.upstreams())?;
         writeln!(f, "  limits     {}", self.limits())?;
         writeln!(f, "  busy       {}", self.busy())?;
+        if let Some(view) = self.gateway.shared().ingest.as_deref() {
+            write!(f, "{}", Ports { view, config: &self.config.ingest })?;
+        }
         if self.config.dry_run {
             writeln!(f, "  dry run    nothing is refused; /metrics counts what would have been")?;
         }

@@ -1,13 +1,16 @@
 use super::banner::Banner;
-use super::signals::Signals;
+use super::until_signal::{UntilSignal, failed};
 use crate::failure::Failure;
 use crate::flags::UpFlags;
 use crate::{logging, sources};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 use tidegate_server::config::Config;
 use tidegate_server::gateway::{Drained, Gateway};
-use tokio::runtime::Builder;
+use tidegate_server::ingest::Ingest;
 
 /// `tidegate up`: starts the gateway and stays until a signal ends it.
 pub fn run(flags: &UpFlags) -> Result<ExitCode, Failure> {
@@ -23,26 +26,28 @@ pub fn run(flags: &UpFlags) -> Result<ExitCode, Failure> {
 
 fn serve(config: Config) -> Result<ExitCode, Failure> {
     let grace = config.listen.shutdown_grace;
-    // Before the gateway starts, so that no signal from then on is lost.
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(runtime_failure)?;
-    let mut signals = runtime.block_on(async { Signals::listen() }).map_err(runtime_failure)?;
-    raise_descriptor_limit(config.listen.connections_max);
-    let gateway = Gateway::start(config).map_err(runtime_failure)?;
+    // Before anything starts, so that no signal from then on is lost.
+    let until_signal = UntilSignal::listen()?;
+    raise_descriptor_limit(config.listen.connections_max + config.ingest.connections_max);
+    let ingest = match config.ingest.enabled {
+        true => Some(Ingest::start(&config.ingest).map_err(failed)?),
+        false => None,
+    };
+    let view = ingest.as_ref().map(|ingest| Arc::clone(ingest.view()));
+    let gateway = Gateway::start_beside(config, view).map_err(failed)?;
     // Whoever closed our output did not ask us to stop.
     let _ = writeln!(io::stdout(), "{}", Banner::of(&gateway));
-    runtime.block_on(async {
-        signals.next().await;
-        tracing::info!(grace_ms = grace.as_millis(), "draining: a second signal stops at once");
-        let draining = tokio::task::spawn_blocking(|| gateway.shutdown());
-        tokio::select! {
-            drained = draining => Ok(report(drained.ok())),
-            () = signals.next() => {
-                tracing::warn!("stopped at once: what was under way is cut");
-                // The draining thread would keep the process; there is nothing left to wait for.
-                std::process::exit(1)
-            }
-        }
-    })
+    Ok(until_signal.then(grace, move || shutdown(gateway, ingest, grace)))
+}
+
+/// Both at once: each has all of the grace time.
+fn shutdown(gateway: Gateway, ingest: Option<Ingest>, grace: Duration) -> ExitCode {
+    let flushing = thread::spawn(move || ingest.map(|ingest| ingest.shutdown(grace)));
+    report(gateway.shutdown());
+    match flushing.join() {
+        Ok(flushed) => flushed.map_or(ExitCode::SUCCESS, super::ingest::report),
+        Err(_panic) => ExitCode::FAILURE,
+    }
 }
 
 /// A proxied connection takes a descriptor on either side; the usual soft limit of 1,024 would end the gateway
@@ -63,17 +68,9 @@ fn raise_descriptor_limit(connections_max: usize) {
     }
 }
 
-fn runtime_failure(error: impl std::error::Error) -> Failure {
-    Failure::Runtime(error.to_string())
-}
-
-fn report(drained: Option<Drained>) -> ExitCode {
+fn report(drained: Drained) {
     match drained {
-        Some(Drained { cut: 0 }) => tracing::info!("drained: everything under way was finished"),
-        Some(Drained { cut }) => {
-            tracing::warn!(cut, "the grace time is over: connections were cut")
-        }
-        None => return ExitCode::FAILURE,
+        Drained { cut: 0 } => tracing::info!("drained: everything under way was finished"),
+        Drained { cut } => tracing::warn!(cut, "the grace time is over: connections were cut"),
     }
-    ExitCode::SUCCESS
 }

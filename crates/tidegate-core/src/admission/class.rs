@@ -29,6 +29,8 @@ pub enum MessageKind {
     StatsRead,
     /// A read or a change of a busy threshold: it must get through when workers are busiest.
     ThresholdChange,
+    /// A read of sums of usage.
+    UsageRead,
     /// A client's request on its way to an upstream, before its own priority is known.
     ProxiedRequest,
     /// The first frame of a connection to the ingestion, in either direction.
@@ -83,9 +85,10 @@ impl MessageKind {
     #[must_use]
     pub const fn class(self) -> MessageClass {
         match self {
-            Self::HealthProbe | Self::MetricsScrape | Self::StatsRead | Self::ThresholdChange => {
+            Self::HealthProbe | Self::MetricsScrape | Self::StatsRead | Self::UsageRead => {
                 MessageClass::Control
             }
+            Self::ThresholdChange => MessageClass::Control,
             Self::HelloFrame | Self::AckFrame | Self::RejectFrame => MessageClass::Control,
             Self::ProxiedRequest | Self::BatchFrame => MessageClass::Data,
         }

@@ -58,6 +58,13 @@ impl SeqWindow {
         self.low
     }
 
+    /// The greatest number that was seen or settled: the next one is free.
+    #[must_use]
+    pub fn highest(&self) -> u64 {
+        let last = self.low.saturating_add(SEQ_WINDOW);
+        (self.low.saturating_add(1)..=last).rev().find(|seq| self.is_set(*seq)).unwrap_or(self.low)
+    }
+
     /// What a number is, with nothing changed. Numbers begin at 1: 0 was always seen.
     #[must_use]
     pub fn look(&self, seq: u64) -> Seen {
@@ -185,7 +192,9 @@ mod tests {
     proptest! {
         /// Against a set that remembers everything: each number is new once, whatever the order.
         #[test]
-        fn each_number_is_new_once(steps in prop::collection::vec((any::<bool>(), 1_u64..3_000), 1..400)) {
+        fn each_number_is_new_once(
+            steps in prop::collection::vec((any::<bool>(), 1_u64..3_000), 1..400),
+        ) {
             let (mut window, mut seen, mut settled) = (SeqWindow::default(), BTreeSet::new(), 0);
             for (settle, seq) in steps {
                 if settle {
@@ -201,6 +210,8 @@ mod tests {
                 prop_assert_eq!(window.see(seq), expected);
                 if expected == Seen::New { seen.insert(seq); }
             }
+            let highest = seen.last().copied().unwrap_or(0).max(window.low());
+            prop_assert_eq!(window.highest(), highest);
             prop_assert_eq!(SeqWindow::from_bytes(&window.to_bytes()), Ok(window));
         }
     }

@@ -3,7 +3,7 @@ use super::items::Items;
 use super::mistakes::{Ledger, Mistake, quoted};
 use super::model::{AdmissionConfig, Config, ListenConfig, LogConfig, ProxyConfig, TlsFiles};
 use super::settings::{Said, Settings};
-use super::{ClaimsConfig, UpstreamTarget, clients, models, routes};
+use super::{ClaimsConfig, UpstreamTarget, clients, ingest, models, routes};
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use tidegate::admission::{PriorityLimits, RetryBounds};
@@ -30,6 +30,7 @@ pub(super) fn config(
         outbox: models::outbox(settings),
         upstreams: upstreams(items, ledger),
         proxy: proxy(settings),
+        ingest: ingest::ingest(settings),
         log: LogConfig { level: settings.get("log.level"), format: settings.choice("log.format") },
     }
 }

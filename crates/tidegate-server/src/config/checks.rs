@@ -4,6 +4,10 @@ use super::mistakes::{Ledger, Mistake};
 use super::settings::Settings;
 use std::net::SocketAddr;
 
+/// Everything that listens. A port has one owner.
+const ADDRESSES: [&str; 4] =
+    ["listen.address", "listen.admin_address", "ingest.frames_address", "ingest.lines_address"];
+
 /// What no field can know alone. Fields that are wrong by themselves are left out: comparing what their
 /// default has would only add noise.
 pub(super) fn run(settings: &Settings, items: &Items, ledger: &mut Ledger) {
@@ -17,6 +21,8 @@ pub(super) fn run(settings: &Settings, items: &Items, ledger: &mut Ledger) {
     address_overlap(settings, ledger);
     tls_pair(settings, ledger);
     destinations(settings, items, ledger);
+    ingest_exposure(settings, ledger);
+    ingest_windows(settings, ledger);
 }
 
 fn destinations(settings: &Settings, items: &Items, ledger: &mut Ledger) {
@@ -129,12 +135,40 @@ fn admin_exposure(settings: &Settings, ledger: &mut Ledger) {
     }
 }
 
+/// Its protocols know no tokens.
+fn ingest_exposure(settings: &Settings, ledger: &mut Ledger) {
+    for key in ["ingest.frames_address", "ingest.lines_address"] {
+        let address: SocketAddr = settings.get(key);
+        if settings.are_sound(&[key]) && !is_loopback(address) {
+            let allowed = "a loopback address: its senders have no tokens; let them come through a \
+                           tunnel or a proxy that knows them";
+            ledger.add(Mistake::new(key, settings.origin(key), address.to_string(), allowed));
+        }
+    }
+}
+
+fn ingest_windows(settings: &Settings, ledger: &mut Ledger) {
+    let (key, max_key) = ("ingest.window_slots_min", "ingest.window_slots_max");
+    let (min, max): (u64, u64) = (settings.get(key), settings.get(max_key));
+    if settings.are_sound(&[key, max_key]) && min > max {
+        let allowed = format!("at most {max}, as {max_key} says ({})", settings.origin(max_key));
+        ledger.add(Mistake::new(key, settings.origin(key), min.to_string(), allowed));
+    }
+}
+
 fn address_overlap(settings: &Settings, ledger: &mut Ledger) {
-    let (key, admin_key) = ("listen.address", "listen.admin_address");
-    let (address, admin): (SocketAddr, SocketAddr) = (settings.get(key), settings.get(admin_key));
-    if settings.are_sound(&[key, admin_key]) && overlap(address, admin) {
+    for (place, later) in ADDRESSES.iter().enumerate() {
+        for earlier in &ADDRESSES[..place] {
+            overlapping(settings, earlier, later, ledger);
+        }
+    }
+}
+
+fn overlapping(settings: &Settings, earlier: &str, later: &str, ledger: &mut Ledger) {
+    let (first, second): (SocketAddr, SocketAddr) = (settings.get(earlier), settings.get(later));
+    if settings.are_sound(&[earlier, later]) && overlap(first, second) {
         let (blamed, other) =
-            if settings.is_explicit(admin_key) { (admin_key, key) } else { (key, admin_key) };
+            if settings.is_explicit(later) { (later, earlier) } else { (earlier, later) };
         let given: SocketAddr = settings.get(blamed);
         let allowed = format!("another port than {other} ({})", settings.origin(other));
         ledger.add(Mistake::new(blamed, settings.origin(blamed), given.to_string(), allowed));

@@ -1,6 +1,9 @@
-use super::{Anonymous, ForwardedPolicy, HostPolicy, LoadSource, LogFormat, Orca, OverloadStatus};
+use super::OverloadStatus;
+use super::{Anonymous, ForwardedPolicy, HostPolicy, LoadSource, LogFormat, Orca};
 use tidegate::admission::{MessagePriority, Role, Sharing};
+use tidegate::line_protocol::Precision;
 use tidegate::routing::{BusyPreset, OnSilence, Pick};
+use tidegate::window::Law;
 
 /// A policy that the configuration names by a word.
 pub(super) trait Choice: Copy + PartialEq + 'static {
@@ -92,6 +95,16 @@ impl Choice for Orca {
     const NAMES: &'static [&'static str] = &["read", "ask", "off"];
 }
 
+impl Choice for Law {
+    const ALL: &'static [Self] = &[Self::Cubic, Self::Seed];
+    const NAMES: &'static [&'static str] = &["cubic", "seed"];
+}
+
+impl Choice for Precision {
+    const ALL: &'static [Self] = &Self::ALL;
+    const NAMES: &'static [&'static str] = &["ns", "us", "ms", "s"];
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +132,7 @@ mod tests {
         round_trips::<OverloadStatus>();
         round_trips::<LoadSource>();
         round_trips::<Orca>();
+        round_trips::<Law>();
+        round_trips::<Precision>();
     }
 }

@@ -12,6 +12,7 @@ mod field;
 mod file;
 #[cfg(test)]
 mod fuzz;
+mod ingest;
 mod items;
 mod loader;
 mod logging;
@@ -19,6 +20,7 @@ mod mistakes;
 mod model;
 mod models;
 mod origin;
+mod password;
 mod render;
 mod routes;
 mod schema;
@@ -28,6 +30,7 @@ mod value;
 
 pub use clients::{Anonymous, ClaimsConfig, Client};
 pub use field::{Field, List};
+pub use ingest::IngestConfig;
 pub use loader::{Loaded, Loader};
 pub use mistakes::{Mistake, Mistakes};
 pub use model::{

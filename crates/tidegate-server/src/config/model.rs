@@ -1,5 +1,6 @@
 use super::{
-    ClaimsConfig, Loader, Mistakes, OutboxConfig, RouteRule, RoutingConfig, UpstreamTarget,
+    ClaimsConfig, IngestConfig, Loader, Mistakes, OutboxConfig, RouteRule, RoutingConfig,
+    UpstreamTarget,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,6 +33,8 @@ pub struct Config {
     pub upstreams: Vec<UpstreamTarget>,
     /// How it is proxied.
     pub proxy: ProxyConfig,
+    /// Where usage records come in, and where they are kept.
+    pub ingest: IngestConfig,
     /// What is logged.
     pub log: LogConfig,
 }

@@ -2,6 +2,7 @@ use super::Origin;
 use super::choice::Choice;
 use super::field::{Field, Kind};
 use super::mistakes::{Mistake, nearest, quoted};
+use super::password::masked;
 use super::upstreams::UpstreamTarget;
 use std::net::SocketAddr;
 use tidegate::admission::MessagePriority;
@@ -81,8 +82,8 @@ impl Raw {
     fn given(&self) -> String {
         match self {
             Self::Untyped(text) | Self::String(text) if text.is_empty() => "nothing".to_owned(),
-            Self::Untyped(text) => quoted(text),
-            Self::String(text) => format!("the string {}", quoted(text)),
+            Self::Untyped(text) => quoted(&masked(text)),
+            Self::String(text) => format!("the string {}", quoted(&masked(text))),
             Self::Integer(_, text) | Self::Float(text) => text.clone(),
             Self::Boolean(on) => on.to_string(),
             Self::Strings(names) => quoted(&names.join(",")),
@@ -283,14 +284,14 @@ impl Unfit {
 // === impl Value ===
 
 impl Value {
-    /// As it would stand in a TOML file; a secret is masked.
+    /// As it would stand in a TOML file; a secret, and the password of a URL, is masked.
     pub(super) fn to_toml(&self) -> String {
         match self {
             Self::Integer(number) => number.to_string(),
             Self::Ratio(number) => toml::Value::Float(*number).to_string(),
             Self::Address(address) => toml::Value::String(address.to_string()).to_string(),
             Self::Switch(on) => on.to_string(),
-            Self::Text(text) => toml::Value::String(text.clone()).to_string(),
+            Self::Text(text) => toml::Value::String(masked(text).into_owned()).to_string(),
             Self::Names(names) => toml::Value::from(names.clone()).to_string(),
             Self::Secret(_) => "\"***\"".to_owned(),
         }
@@ -302,7 +303,7 @@ impl Value {
             Self::Ratio(number) => (*number).into(),
             Self::Address(address) => address.to_string().into(),
             Self::Switch(on) => (*on).into(),
-            Self::Text(text) => text.as_str().into(),
+            Self::Text(text) => masked(text).into(),
             Self::Names(names) => names.clone().into(),
             Self::Secret(_) => "***".into(),
         }

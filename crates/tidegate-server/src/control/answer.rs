@@ -1,5 +1,6 @@
 use super::{GatewayStats, Handler, busy_threshold, metrics};
 use crate::gateway::{Phase, Shared};
+use crate::ingest::usage as ingest_usage;
 use crate::proxy::{GatewayBody, Unauthorized};
 use crate::rescue::{self, Asker, Unread};
 use bytes::Bytes;
@@ -30,6 +31,7 @@ pub async fn answer<B: Body<Data = Bytes>>(
             Handler::HealthLive => live(shared),
             Handler::HealthReady => ready(shared),
             Handler::Metrics => text(metrics::render(shared)),
+            Handler::Usage => ingest_usage(shared.ingest.as_deref(), request.uri().query()).await,
             Handler::Stats => json_response(StatusCode::OK, &GatewayStats::of(shared)),
             Handler::BusyThreshold => {
                 let (response, read) = thresholds(shared, request, guarded).await;
@@ -83,9 +85,12 @@ fn live(shared: &Shared) -> Response<GatewayBody> {
 fn ready(shared: &Shared) -> Response<GatewayBody> {
     let up = shared.fleet.monitor().workers().iter().filter(|worker| worker.up).count();
     let total = shared.fleet.all().len();
+    let ingest = shared.ingest.as_ref();
+    let store_ok = ingest.is_none_or(|ingest| ingest.pipeline().snapshot().store_ok);
     let status = match shared.phase() {
         Phase::Draining => "draining",
         Phase::Serving if up == 0 => "no_upstream",
+        Phase::Serving if !store_ok => "store_unavailable",
         Phase::Serving => "ready",
     };
     let code = if status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -96,7 +101,10 @@ fn ready(shared: &Shared) -> Response<GatewayBody> {
     json_response(code, &body)
 }
 
-fn json_response(status: StatusCode, body: &impl serde::Serialize) -> Response<GatewayBody> {
+pub(crate) fn json_response(
+    status: StatusCode,
+    body: &impl serde::Serialize,
+) -> Response<GatewayBody> {
     let mut bytes = serde_json::to_vec(body).unwrap_or_default();
     bytes.push(b'\n');
     let mut response = Response::new(GatewayBody::from(Bytes::from(bytes)));
@@ -107,7 +115,7 @@ fn json_response(status: StatusCode, body: &impl serde::Serialize) -> Response<G
     response
 }
 
-fn text(body: String) -> Response<GatewayBody> {
+pub(crate) fn text(body: String) -> Response<GatewayBody> {
     let mut response = Response::new(GatewayBody::from(Bytes::from(body)));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);

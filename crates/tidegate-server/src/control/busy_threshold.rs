@@ -179,7 +179,8 @@ fn model_of(query: Option<&str>) -> Option<String> {
     Some(percent_decoded(pair))
 }
 
-fn percent_decoded(text: &str) -> String {
+/// The value of a query's parameter.
+pub(crate) fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {

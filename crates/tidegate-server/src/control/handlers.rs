@@ -13,14 +13,22 @@ pub enum Handler {
     Stats,
     /// When workers count as busy.
     BusyThreshold,
+    /// What was used, and what it costs.
+    Usage,
 }
 
 // === impl Handler ===
 
 impl Handler {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::HealthLive, Self::HealthReady, Self::Metrics, Self::Stats, Self::BusyThreshold];
+    pub const ALL: [Self; 6] = [
+        Self::HealthLive,
+        Self::HealthReady,
+        Self::Metrics,
+        Self::Stats,
+        Self::BusyThreshold,
+        Self::Usage,
+    ];
 
     /// Where it answers.
     #[must_use]
@@ -31,6 +39,7 @@ impl Handler {
             Self::Metrics => "/metrics",
             Self::Stats => "/v1/stats",
             Self::BusyThreshold => "/busy_threshold",
+            Self::Usage => "/v1/usage",
         }
     }
 
@@ -41,6 +50,7 @@ impl Handler {
             Self::HealthLive | Self::HealthReady => MessageKind::HealthProbe,
             Self::Metrics => MessageKind::MetricsScrape,
             Self::Stats => MessageKind::StatsRead,
+            Self::Usage => MessageKind::UsageRead,
             Self::BusyThreshold => MessageKind::ThresholdChange,
         }
     }
@@ -50,7 +60,7 @@ impl Handler {
     pub const fn is_telling(self) -> bool {
         match self {
             Self::HealthLive | Self::HealthReady => false,
-            Self::Metrics | Self::Stats | Self::BusyThreshold => true,
+            Self::Metrics | Self::Stats | Self::BusyThreshold | Self::Usage => true,
         }
     }
 

@@ -1,12 +1,13 @@
 use super::exposition::Exposition;
 use super::routing_metrics;
 use crate::gateway::Shared;
+use crate::ingest::write_metrics;
 use crate::proxy::Rejection;
 use crate::rescue::FAILURE_REASONS;
 use crate::telemetry::{BOUNDS_S, HistogramSnapshot, MetricsSnapshot, STATUS_CLASSES};
 use crate::upstream::UpstreamStats;
 use std::sync::atomic::Ordering;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tidegate::admission::{Alert, Reason};
 use tidegate::outbox::DestinationSlow;
 use tidegate::{LoadState, MessagePriority, Outcome, PriorityLoadStats, Refusal};
@@ -26,7 +27,10 @@ pub fn render(shared: &Shared) -> String {
     routing_metrics::outboxes(&mut out, shared, &stats);
     routing_metrics::models(&mut out, &shared.fleet.monitor().models());
     routing_metrics::workers(&mut out, &stats);
-    process(&mut out, shared);
+    if let Some(ingest) = &shared.ingest {
+        write_metrics(&mut out, &ingest.stats());
+    }
+    write_process(&mut out, shared.started_at);
     out.finish()
 }
 
@@ -195,10 +199,11 @@ fn upstreams(out: &mut Exposition, stats: &[UpstreamStats]) {
     }
 }
 
-fn process(out: &mut Exposition, shared: &Shared) {
+/// What is told of the process itself.
+pub fn write_process(out: &mut Exposition, started: SystemTime) {
     out.gauge("tidegate_build_info", "1, with the version as a label.")
         .with(&[("version", env!("CARGO_PKG_VERSION"))], 1);
-    let started = shared.started_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let started = started.duration_since(UNIX_EPOCH).unwrap_or_default();
     out.gauge("process_start_time_seconds", "When the process started, since 1970.")
         .value(started.as_secs_f64());
     if let Some(bytes) = resident_bytes() {

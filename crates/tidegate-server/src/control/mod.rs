@@ -5,10 +5,16 @@ mod busy_threshold;
 mod exposition;
 mod handlers;
 mod metrics;
+mod operators;
 mod routing_metrics;
 mod stats;
 
 pub use answer::answer;
+pub(crate) use answer::{json_response, text};
 pub use busy_threshold::ThresholdError;
+pub(crate) use busy_threshold::percent_decoded;
+pub use exposition::Exposition;
 pub use handlers::Handler;
+pub(crate) use metrics::write_process;
+pub use operators::serve_operators;
 pub use stats::GatewayStats;

@@ -1,4 +1,5 @@
 use crate::gateway::{Phase, Shared};
+use crate::ingest::IngestStats;
 use crate::proxy::Rejection;
 use crate::telemetry::MetricsSnapshot;
 use crate::upstream::UpstreamStats;
@@ -42,6 +43,8 @@ pub struct GatewayStats {
     pub models: Vec<ModelStats>,
     /// Each upstream: its outbox and its load.
     pub upstreams: Vec<UpstreamStats>,
+    /// The ingestion of usage records, when there is one.
+    pub ingest: Option<IngestStats>,
 }
 
 /// Requests that came to be proxied.
@@ -99,6 +102,7 @@ impl GatewayStats {
             slow_destinations: shared.slow.holding(),
             models: shared.fleet.monitor().models(),
             upstreams: shared.fleet.stats(),
+            ingest: shared.ingest.as_ref().map(|ingest| ingest.stats()),
         }
     }
 }

@@ -1,24 +1,15 @@
 use super::Shared;
 use crate::admission::{Observer, observe_forever};
-use crate::control::{Handler, answer};
+use crate::control::{Handler, answer, serve_operators};
 use crate::load::{Scraper, watch_forever};
 use crate::rescue::{self, Asker, Unread};
 use crate::upstream::{Connector, probe_forever, watch_destinations};
 use http::Request;
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate::admission::RetryAdvisor;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
-use tokio::time::sleep;
-
-/// Enough for every scraper and operator; one more waits for one of them to leave.
-const CONNECTIONS_MAX: usize = 256;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 /// Everything that is not a client's request: the admin port, the observer and the probes.
 pub async fn run(
@@ -49,40 +40,15 @@ pub async fn run(
 }
 
 async fn serve_admin(listener: TcpListener, shared: Arc<Shared>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        // The semaphore is never closed, so this waits for a place and never fails.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((tcp, _)) => {
-                let shared = Arc::clone(&shared);
-                tokio::spawn(async move {
-                    serve_operator(tcp, shared).await;
-                    drop(place);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "could not accept a connection on the admin port");
-                sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
-}
-
-async fn serve_operator(tcp: TcpStream, shared: Arc<Shared>) {
     let timeout = shared.config.listen.header_timeout;
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(timeout);
-    let service = service_fn(move |request: Request<Incoming>| {
+    let answer_one = move |request: Request<Incoming>| {
         let shared = Arc::clone(&shared);
         async move {
-            Ok::<_, Infallible>(match Handler::of(request.uri().path()) {
+            match Handler::of(request.uri().path()) {
                 Some(handler) => answer(&shared, handler, request, false).await,
                 None => Asker::of(&request).fit(rescue::not_found(), Unread::Some),
-            })
+            }
         }
-    });
-    if let Err(error) = builder.serve_connection(TokioIo::new(tcp), service).await {
-        tracing::debug!(%error, "an operator's connection ended");
-    }
+    };
+    serve_operators(listener, timeout, answer_one).await;
 }

@@ -1,6 +1,7 @@
 use crate::admission::{AlertBoard, RetryBoard};
 use crate::chance::Chance;
 use crate::config::Config;
+use crate::ingest::IngestView;
 use crate::proxy::Gatekeeper;
 use crate::telemetry::{MetricsSnapshot, ThreadMetrics};
 use crate::upstream::{Fleet, Pool, SlowDestinations};
@@ -38,6 +39,8 @@ pub struct Shared {
     pub slow: Arc<SlowDestinations>,
     /// Who asks for what priority.
     pub gatekeeper: Gatekeeper,
+    /// Where usage records come in, when they do.
+    pub ingest: Option<Arc<IngestView>>,
     /// The upstreams.
     pub fleet: Arc<Fleet>,
     /// This gateway's mark in `Via`, unlike any other's.

@@ -5,6 +5,7 @@ use super::{accept, control_thread};
 use crate::admission::{AlertBoard, RetryBoard};
 use crate::chance::Chance;
 use crate::config::{Config, Scheme};
+use crate::ingest::IngestView;
 use crate::mock::{Mock, MockConfig};
 use crate::proxy::Gatekeeper;
 use crate::tls::{TlsSetupError, server_acceptor};
@@ -93,7 +94,19 @@ impl Gateway {
     /// assert_eq!(gateway.shutdown().cut, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn start(mut config: Config) -> Result<Self, GatewayError> {
+    pub fn start(config: Config) -> Result<Self, GatewayError> {
+        Self::start_beside(config, None)
+    }
+
+    /// The same, beside an ingestion of which its control plane tells too.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn start_beside(
+        mut config: Config,
+        ingest: Option<Arc<IngestView>>,
+    ) -> Result<Self, GatewayError> {
         let listener = bind(config.listen.address, "--listen")?;
         let admin = bind(config.listen.admin_address, "--admin-listen")?;
         let (address, admin_address) = (listener.local_addr()?, admin.local_addr()?);
@@ -103,7 +116,9 @@ impl Gateway {
         let any_https = config.upstreams.iter().any(|target| target.scheme == Scheme::Https);
         let connector = Connector::new(&config.proxy, any_https)?;
         let (phase, phase_seen) = watch::channel(Phase::Serving);
-        let shared = Arc::new(shared_state(config, !mocks.is_empty(), phase_seen)?);
+        let mut shared = shared_state(config, !mocks.is_empty(), phase_seen)?;
+        shared.ingest = ingest;
+        let shared = Arc::new(shared);
 
         let mut inboxes = Vec::new();
         let mut threads = Vec::new();
@@ -182,6 +197,7 @@ fn shared_state(
         alerts: Arc::new(AlertBoard::default()),
         slow: Arc::default(),
         gatekeeper,
+        ingest: None,
         fleet,
         via: HeaderValue::from_str(&mark).unwrap_or(HeaderValue::from_static("1.1 tidegate")),
         demo,

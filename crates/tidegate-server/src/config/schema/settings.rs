@@ -1,9 +1,11 @@
 use super::make::{integer, limit, millis, share, switch, unset, word};
 use crate::config::field::{Fallback, Field, Kind};
 use crate::config::{Anonymous, ForwardedPolicy, HostPolicy, LoadSource, LogFormat, Orca};
-use crate::config::{OverloadStatus, logging, models, routes};
+use crate::config::{OverloadStatus, ingest, logging, models, routes};
 use tidegate::admission::{Role, Sharing};
+use tidegate::line_protocol::Precision;
 use tidegate::routing::{BusyPreset, OnSilence, Pick};
+use tidegate::window::Law;
 
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
@@ -279,6 +281,79 @@ pub const SETTINGS: &[Field] = &[
         "proxy.tls_ca",
         Kind::Path,
         "PEM bundle to trust for https upstreams; the system's if not set.",
+    ),
+    Field::new(
+        "ingest.enabled",
+        Kind::Switch,
+        Fallback::Is("true"),
+        "Whether `tidegate up` takes usage records in.",
+    ),
+    Field::new(
+        "ingest.frames_address",
+        Kind::Address,
+        Fallback::Is("127.0.0.1:7070"),
+        "Where frames with acks arrive. Loopback only.",
+    ),
+    Field::new(
+        "ingest.lines_address",
+        Kind::Address,
+        Fallback::Is("127.0.0.1:7071"),
+        "Where lines of Influx line protocol arrive. Loopback only.",
+    ),
+    Field::new(
+        "ingest.store",
+        Kind::Text { shape: ingest::STORE_SHAPE, check: ingest::is_store },
+        Fallback::Is("tidegate-data"),
+        "Where records are kept: a folder, or postgres://user@host/database.",
+    ),
+    unset("ingest.tariffs", Kind::Path, "The file of tariffs; without it nothing has a price."),
+    word::<Law>("ingest.law", "cubic", "How the windows of the stages follow load."),
+    integer("ingest.window_slots_min", (64, 131_072), "1024", "The smallest window of a stage.")
+        .unit("slots"),
+    integer(
+        "ingest.window_slots_max",
+        (1_024, 1_048_576),
+        "131072",
+        "The largest window of a stage.",
+    )
+    .unit("slots"),
+    integer(
+        "ingest.memory_mib",
+        (16, 65_536),
+        "512",
+        "What all that is under way may hold in memory.",
+    )
+    .unit("MiB"),
+    integer("ingest.connections_max", (1, 65_536), "1024", "Connections open at once.")
+        .unit("connections"),
+    integer("ingest.frame_bytes_max", (1_024, 1 << 24), "65536", "The longest frame.")
+        .unit("bytes"),
+    integer("ingest.line_bytes_max", (256, 1 << 20), "65536", "The longest line.").unit("bytes"),
+    Field::new(
+        "ingest.tenant_tag",
+        Kind::Text { shape: ingest::TAG_SHAPE, check: ingest::is_tag },
+        Fallback::Is("tenant"),
+        "The tag of a line that names who pays.",
+    ),
+    word::<Precision>("ingest.line_precision", "ns", "What one of a line's timestamp is."),
+    integer(
+        "ingest.retention_hours",
+        (0, 87_600),
+        "0",
+        "How long records and their sums are kept; 0: for ever.",
+    )
+    .unit("hours"),
+    millis(
+        "ingest.idle_timeout_ms",
+        (1_000, DAY_MS),
+        "300000",
+        "How long a connection may say nothing.",
+    ),
+    millis(
+        "ingest.write_timeout_ms",
+        (100, 10 * MINUTE_MS),
+        "30000",
+        "How long a peer may leave its acks unread.",
     ),
     Field::new(
         "log.level",

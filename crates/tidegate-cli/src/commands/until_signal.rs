@@ -1,0 +1,47 @@
+use super::signals::Signals;
+use crate::failure::Failure;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// Signals that are caught from the start, so that none is lost while something starts.
+pub struct UntilSignal {
+    runtime: Runtime,
+    signals: Signals,
+}
+
+// === impl UntilSignal ===
+
+impl UntilSignal {
+    pub fn listen() -> Result<Self, Failure> {
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let signals = runtime.block_on(async { Signals::listen() }).map_err(failed)?;
+        Ok(Self { runtime, signals })
+    }
+
+    /// Waits for a signal, then lets `drain` finish, unless another signal comes first.
+    pub fn then(
+        self,
+        grace: Duration,
+        drain: impl FnOnce() -> ExitCode + Send + 'static,
+    ) -> ExitCode {
+        let Self { runtime, mut signals } = self;
+        runtime.block_on(async {
+            signals.next().await;
+            tracing::info!(grace_ms = grace.as_millis(), "draining: a second signal stops at once");
+            let draining = tokio::task::spawn_blocking(drain);
+            tokio::select! {
+                drained = draining => drained.unwrap_or(ExitCode::FAILURE),
+                () = signals.next() => {
+                    tracing::warn!("stopped at once: what was under way is cut");
+                    // The draining thread would keep the process; there is nothing left to wait for.
+                    std::process::exit(1)
+                }
+            }
+        })
+    }
+}
+
+pub fn failed(error: impl std::error::Error) -> Failure {
+    Failure::Runtime(error.to_string())
+}

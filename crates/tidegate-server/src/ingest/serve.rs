@@ -1,0 +1,118 @@
+use super::listen::Connections;
+use super::start::Stop;
+use bytes::{Bytes, BytesMut};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::pipeline::{Connection, Entrance, Protocol};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// The most that is read at once: a quarter of the smallest window's bytes, so that senders alternate also
+/// when there is hardly any room.
+const CHUNK: usize = 16 * 1024;
+
+/// What every connection of the ingestion works with.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub entrance: Entrance,
+    pub connections: Arc<Connections>,
+    pub connections_max: usize,
+    pub idle_timeout: Duration,
+    pub write_timeout: Duration,
+    pub stopping: watch::Receiver<Stop>,
+}
+
+/// Why nothing more is read from a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Its peer is done.
+    Eof,
+    /// Its peer vanished, or the socket broke.
+    Broken,
+    /// It said nothing for too long.
+    Idle,
+    /// The pipeline has ended it: its framing is broken, or another one speaks for its sender.
+    Cut,
+    /// The process stops.
+    Stopping,
+}
+
+/// Reads a connection into the pipeline and writes what the pipeline answers, to its end.
+pub async fn serve(tcp: TcpStream, peer: SocketAddr, protocol: Protocol, line: Line) {
+    let connection = line.entrance.connect(peer, protocol);
+    let (reader, writer) = tcp.into_split();
+    let writing = write(writer, Arc::clone(&connection), line.write_timeout);
+    let reading = async {
+        let end = read(reader, &connection, &line).await;
+        tracing::debug!(%peer, protocol = protocol.name(), ?end, "a sender's connection ended");
+        line.entrance.end(&connection).await;
+    };
+    tokio::join!(reading, writing);
+}
+
+async fn read(mut reader: OwnedReadHalf, connection: &Arc<Connection>, line: &Line) -> End {
+    let mut buffer = BytesMut::new();
+    let mut stopping = line.stopping.clone();
+    loop {
+        let chunk = tokio::select! {
+            biased;
+            () = connection.until_cut() => return End::Cut,
+            _ = stopping.wait_for(|stop| *stop >= Stop::Drain) => return End::Stopping,
+            chunk = timeout(line.idle_timeout, fill(&mut reader, &mut buffer)) => chunk,
+        };
+        match chunk {
+            Ok(Ok(Some(chunk))) => {
+                // Waits for credit: what is not read stays with the kernel, and so with the sender.
+                tokio::select! {
+                    pushed = line.entrance.push(connection, chunk) => match pushed {
+                        Ok(()) => {}
+                        Err(_closed) => return End::Stopping,
+                    },
+                    () = connection.until_cut() => return End::Cut,
+                }
+            }
+            Ok(Ok(None)) => return End::Eof,
+            Ok(Err(_)) => {
+                connection.cut();
+                return End::Broken;
+            }
+            // A sender that waits for its acks has nothing to say.
+            Err(_elapsed) if connection.unanswered() > 0 => {}
+            Err(_elapsed) => {
+                connection.cut();
+                return End::Idle;
+            }
+        }
+    }
+}
+
+async fn fill(reader: &mut OwnedReadHalf, buffer: &mut BytesMut) -> io::Result<Option<Bytes>> {
+    buffer.reserve(CHUNK);
+    let mut limited = reader.take(CHUNK as u64);
+    let count = limited.read_buf(buffer).await?;
+    Ok((count > 0).then(|| buffer.split().freeze()))
+}
+
+async fn write(mut writer: OwnedWriteHalf, connection: Arc<Connection>, write_timeout: Duration) {
+    while let Some(bytes) = connection.replies().next().await {
+        match timeout(write_timeout, writer.write_all(&bytes)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(%error, peer = %connection.peer(), "a sender left before its answer");
+                return connection.cut();
+            }
+            Err(_elapsed) => {
+                let limit_ms = write_timeout.as_millis();
+                tracing::warn!(peer = %connection.peer(), limit_ms, "a sender does not read its acks");
+                return connection.cut();
+            }
+        }
+    }
+    // The peer may be gone already, which ends it just as well.
+    let _ = writer.shutdown().await;
+}

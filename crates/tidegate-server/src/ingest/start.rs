@@ -1,0 +1,211 @@
+use super::listen::{Connections, listen};
+use super::retention::retain_forever;
+use super::serve::Line;
+use super::view::IngestView;
+use crate::config::IngestConfig;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tidegate::frame::FrameLimits;
+use tidegate::line_protocol::LineConfig;
+use tidegate::pipeline::{Back, Front, Pipeline, PipelineConfig, PipelineConfigError, Protocol};
+use tidegate::store::{AnyStore, StoreError};
+use tidegate::tariff::Tariffs;
+use tidegate::window::WindowConfig;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+
+/// Where usage records come in: a running pipeline and its ports. Ends when it is [shut
+/// down](Ingest::shutdown) or dropped; a drop does not wait.
+pub struct Ingest {
+    view: Arc<IngestView>,
+    stop: watch::Sender<Stop>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// How far a stop has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stop {
+    /// It runs.
+    No,
+    /// It takes no more, and stores and acknowledges what it has.
+    Drain,
+    /// The time for that is over.
+    Now,
+}
+
+/// The ingestion could not start. Nothing is left running.
+#[derive(Debug, thiserror::Error)]
+pub enum IngestError {
+    /// A port is taken, or may not be used.
+    #[error(
+        "can't listen on {address}: {source}; is another process using it? Choose another with {key}"
+    )]
+    Bind {
+        /// Where it should have listened.
+        address: SocketAddr,
+        /// The setting that changes it.
+        key: &'static str,
+        /// Why it can't.
+        source: io::Error,
+    },
+    /// The store can't be opened.
+    #[error("{0}; choose another with --store")]
+    Store(#[from] StoreError),
+    /// The windows can't be as configured.
+    #[error("ingest: {0}")]
+    Pipeline(#[from] PipelineConfigError),
+    /// The system gave no thread or no runtime.
+    #[error("the system refused a thread or a socket: {0}")]
+    System(#[from] io::Error),
+}
+
+/// How a shutdown went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flushed {
+    /// All that was taken in is stored and acknowledged.
+    All,
+    /// The grace time was over before; what was not acknowledged will be sent again by its sender.
+    Cut,
+}
+
+// === impl Ingest ===
+
+impl Ingest {
+    /// Opens the store, binds the ports and starts the threads.
+    ///
+    /// # Errors
+    ///
+    /// When a port, the store or the tariffs can't be had, or the system refuses. Nothing is left running.
+    pub fn start(config: &IngestConfig) -> Result<Self, IngestError> {
+        let frames = bind(config.frames_address, "ingest.frames_address")?;
+        let lines = bind(config.lines_address, "ingest.lines_address")?;
+        let addresses = (frames.local_addr()?, lines.local_addr()?);
+        let tariffs = Arc::new(read_tariffs(config.tariffs.as_ref())?);
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let store = Arc::new(runtime.block_on(AnyStore::open(&config.store))?);
+        let (pipeline, front, back) =
+            Pipeline::new(pipeline_config(config), Arc::clone(&store), Arc::clone(&tariffs))?;
+        let connections = Arc::new(Connections::default());
+        let (stop, stopping) = watch::channel(Stop::No);
+        let view = pipeline.view();
+        let line = Line {
+            entrance: pipeline.into_entrance(),
+            connections: Arc::clone(&connections),
+            connections_max: config.connections_max,
+            idle_timeout: config.idle_timeout,
+            write_timeout: config.write_timeout,
+            stopping: stopping.clone(),
+        };
+        let tariffs = tariffs.specs().len();
+        let view = IngestView::new(addresses, view, connections, Arc::clone(&store), tariffs);
+        let retention = config.retention;
+        let back = thread::Builder::new().name("tidegate-price".to_owned()).spawn({
+            let stopping = stopping.clone();
+            move || runtime.block_on(until_stopped(run_back(back, store, retention), stopping))
+        })?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let front = thread::Builder::new().name("tidegate-ingest".to_owned()).spawn(move || {
+            runtime.block_on(until_stopped(run_front(front, frames, lines, line), stopping));
+        })?;
+        Ok(Self { view: Arc::new(view), stop, threads: vec![front, back] })
+    }
+
+    /// What the control plane tells of it.
+    #[must_use]
+    pub fn view(&self) -> &Arc<IngestView> {
+        &self.view
+    }
+
+    /// Takes no more, stores and acknowledges what it has within the grace time, and waits for the end.
+    pub fn shutdown(self, grace: Duration) -> Flushed {
+        self.stop.send_replace(Stop::Drain);
+        let (done, finished) = std::sync::mpsc::sync_channel(1);
+        let waiting = thread::spawn(move || {
+            for thread in self.threads {
+                // A thread that panicked has logged it.
+                let _ = thread.join();
+            }
+            let _ = done.send(());
+        });
+        let flushed = match finished.recv_timeout(grace) {
+            Ok(()) => Flushed::All,
+            Err(_) => Flushed::Cut,
+        };
+        self.stop.send_replace(Stop::Now);
+        let _ = waiting.join();
+        flushed
+    }
+}
+
+async fn run_front(front: Front, frames: StdTcpListener, lines: StdTcpListener, line: Line) {
+    match (TcpListener::from_std(frames), TcpListener::from_std(lines)) {
+        (Ok(frames), Ok(lines)) => {
+            let listening = (
+                listen(frames, Protocol::Frames, line.clone()),
+                listen(lines, Protocol::Lines, line),
+            );
+            tokio::join!(listening.0, listening.1, front.run());
+        }
+        (Err(error), _) | (_, Err(error)) => {
+            tracing::error!(%error, "the ingestion's ports can't be served");
+        }
+    }
+}
+
+async fn run_back(back: Back<AnyStore>, store: Arc<AnyStore>, retention: Option<Duration>) {
+    tokio::select! {
+        () = back.run() => {}
+        () = retain_forever(&store, retention) => {}
+    }
+}
+
+async fn until_stopped(work: impl Future<Output = ()>, mut stopping: watch::Receiver<Stop>) {
+    tokio::select! {
+        () = work => {}
+        _ = stopping.wait_for(|stop| *stop == Stop::Now) => {}
+    }
+}
+
+fn bind(address: SocketAddr, key: &'static str) -> Result<StdTcpListener, IngestError> {
+    let listener = StdTcpListener::bind(address).map_err(|source| IngestError::Bind {
+        address,
+        key,
+        source,
+    })?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn read_tariffs(path: Option<&PathBuf>) -> Result<Tariffs, IngestError> {
+    let _ = path;
+    Ok(Tariffs::none())
+}
+
+fn pipeline_config(config: &IngestConfig) -> PipelineConfig {
+    PipelineConfig {
+        law: config.law,
+        windows: WindowConfig {
+            window_min: config.window_slots_min,
+            window_max: config.window_slots_max,
+            budget_bytes: config.memory_bytes,
+            ..WindowConfig::default()
+        },
+        frames: FrameLimits {
+            // At most 16 MiB.
+            frame_bytes_max: config.frame_bytes_max as u32,
+            ..FrameLimits::default()
+        },
+        lines: LineConfig {
+            tenant_tag: config.tenant_tag.clone(),
+            precision: config.line_precision,
+            ..LineConfig::default()
+        },
+        line_bytes_max: config.line_bytes_max,
+        ..PipelineConfig::default()
+    }
+}

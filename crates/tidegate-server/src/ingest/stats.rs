@@ -1,0 +1,21 @@
+use serde::Serialize;
+use tidegate::pipeline::{PipelineCounts, PipelineSnapshot};
+
+/// What `GET /v1/stats` tells of the ingestion.
+#[derive(Clone, Debug, Serialize)]
+pub struct IngestStats {
+    /// Open connections that send frames.
+    pub connections_frames: usize,
+    /// Open connections that send lines.
+    pub connections_lines: usize,
+    /// Connections turned away at the limit.
+    pub connections_refused: u64,
+    /// How many tariffs are in force.
+    pub tariffs: usize,
+    /// What was done since the start.
+    #[serde(flatten)]
+    pub counts: PipelineCounts,
+    /// The windows of the stages, and the signal that senders are given.
+    #[serde(flatten)]
+    pub pipeline: PipelineSnapshot,
+}

@@ -1,0 +1,150 @@
+use super::IngestView;
+use serde_json::{Value, json};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tidegate::store::{Store as _, StoreError, UsageBy, UsageQuery, UsageRow};
+use tokio::time::timeout;
+
+/// What is asked for when nothing is said.
+const LAST: Duration = Duration::from_secs(3_600);
+
+/// A sum that takes longer is not waited for: who asks would have gone.
+const PATIENCE: Duration = Duration::from_secs(9);
+
+/// Why usage can't be told.
+#[derive(Debug, thiserror::Error)]
+pub enum UsageError {
+    /// A parameter is wrong.
+    #[error("{parameter}: {given:?} was given; expected is {expected}")]
+    Parameter {
+        /// Which.
+        parameter: String,
+        /// What was given.
+        given: String,
+        /// What is expected.
+        expected: &'static str,
+    },
+    /// The store can't be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It took too long.
+    #[error("the sum was not there within {PATIENCE:?}: ask for less")]
+    TooLong,
+    /// No records are taken in here.
+    #[error("no usage records are taken in here: ingest.enabled is false")]
+    Off,
+}
+
+/// Answers `GET /v1/usage?by=tenant&from_ns=…&until_ns=…&tenant=…&meter=…`; every parameter may be left out.
+///
+/// # Errors
+///
+/// When a parameter is wrong, or the store can't be read.
+pub async fn usage_answer(view: &IngestView, query: Option<&str>) -> Result<Value, UsageError> {
+    let query = parse(query.unwrap_or_default(), SystemTime::now())?;
+    let rows = timeout(PATIENCE, view.store().usage(&query)).await;
+    Ok(usage_json(&query, &rows.map_err(|_elapsed| UsageError::TooLong)??))
+}
+
+/// Sums of usage as JSON. Numbers that must be exact are strings.
+#[must_use]
+pub fn usage_json(query: &UsageQuery, rows: &[UsageRow]) -> Value {
+    let row = |row: &UsageRow| {
+        json!({
+            "tenant": row.tenant,
+            "meter": row.meter,
+            "currency": row.currency.code(),
+            "records": row.records,
+            "fallbacks": row.fallbacks,
+            "quantity": row.quantity.map(|quantity| quantity.normalize().to_string()),
+            "amount": row.amount.normalize().to_string(),
+        })
+    };
+    json!({
+        "by": query.by,
+        "from": rfc3339(query.from_ns()),
+        "until": rfc3339(query.until_ns()),
+        "rows": rows.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+fn rfc3339(ns: i64) -> String {
+    let time = jiff::Timestamp::from_nanosecond(i128::from(ns));
+    time.map_or_else(|_| ns.to_string(), |time| time.to_string())
+}
+
+fn parse(query: &str, now: SystemTime) -> Result<UsageQuery, UsageError> {
+    let now_ns = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
+    let (mut by, mut tenant, mut meter) = (UsageBy::default(), None, None);
+    let (mut from_ns, mut until_ns) = (now_ns.saturating_sub(LAST.as_nanos() as i64), now_ns);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = crate::control::percent_decoded(value);
+        match key {
+            "by" => by = parse_by(&value)?,
+            "from_ns" => from_ns = parse_ns(key, &value)?,
+            "until_ns" => until_ns = parse_ns(key, &value)?,
+            "tenant" => tenant = Some(value),
+            "meter" => meter = Some(value),
+            _ => {
+                let expected = "one of by, from_ns, until_ns, tenant and meter";
+                return Err(wrong(key, key, expected));
+            }
+        }
+    }
+    if until_ns <= from_ns {
+        return Err(wrong("until_ns", &until_ns.to_string(), "a time after from_ns"));
+    }
+    let mut query = UsageQuery::new(by, from_ns, until_ns);
+    (query.tenant, query.meter) = (tenant, meter);
+    Ok(query)
+}
+
+fn parse_by(value: &str) -> Result<UsageBy, UsageError> {
+    match value {
+        "tenant" => Ok(UsageBy::Tenant),
+        "meter" => Ok(UsageBy::Meter),
+        "both" => Ok(UsageBy::Both),
+        _ => Err(wrong("by", value, "tenant, meter or both")),
+    }
+}
+
+fn parse_ns(key: &str, value: &str) -> Result<i64, UsageError> {
+    value.parse().map_err(|_| wrong(key, value, "a whole number of nanoseconds since 1970"))
+}
+
+fn wrong(parameter: &str, given: &str, expected: &'static str) -> UsageError {
+    UsageError::Parameter { parameter: parameter.to_owned(), given: given.to_owned(), expected }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE_NS: i64 = 60_000_000_000;
+
+    #[test]
+    fn what_is_not_said_is_the_last_hour_by_tenant() {
+        let now = UNIX_EPOCH + Duration::from_secs(100 * 3_600 + 1);
+        let query = parse("", now).unwrap();
+        assert_eq!(query.by, UsageBy::Tenant);
+        assert_eq!(query.from_ns(), 99 * 60 * MINUTE_NS);
+        assert_eq!(query.until_ns(), (100 * 60 + 1) * MINUTE_NS, "this minute too");
+    }
+
+    #[test]
+    fn every_parameter_is_read_and_every_mistake_named() {
+        let text = "by=both&from_ns=0&until_ns=60000000000&tenant=a%20b&meter=m";
+        let query = parse(text, UNIX_EPOCH).unwrap();
+        assert_eq!((query.tenant.as_deref(), query.meter.as_deref()), (Some("a b"), Some("m")));
+        for (text, parameter) in [
+            ("by=hour", "by"),
+            ("from_ns=yesterday", "from_ns"),
+            ("from_ns=5&until_ns=5", "until_ns"),
+            ("tennant=a", "tennant"),
+        ] {
+            let message = parse(text, UNIX_EPOCH).unwrap_err().to_string();
+            assert!(message.starts_with(parameter), "{message}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+use super::config::PipelineConfig;
+use super::counters::PipelineCounters;
+use super::held::Held;
+use super::item::{Parsed, Priced};
+use super::meter::StageMeter;
+use super::regulate::{Probe, Regulator};
+use super::rejections::Rejections;
+use super::senders::Senders;
+use super::signal_cell::SignalCell;
+use super::stages::{Accept, Evaluate, Keeper, Parse, Patience, Reassemble};
+use crate::channel::{WindowedReceiver, WindowedSender};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use tidegate_core::frame::FrameLimits;
+use tidegate_core::line_protocol::LineParser;
+use tidegate_core::signal::LevelGauge;
+use tidegate_core::tariff::Evaluator;
+use tidegate_core::usage::Names;
+use tidegate_core::window::{AdaptiveScheduler, Stage};
+
+/// What the stages have in common.
+pub(crate) struct Common {
+    pub counters: Arc<PipelineCounters>,
+    pub signal: SignalCell,
+    rejections: Rejections,
+    held: Held,
+    store_ok: Arc<AtomicBool>,
+    durable: Arc<AtomicU64>,
+}
+
+// === impl Common ===
+
+impl Common {
+    pub(crate) fn new(levels: &LevelGauge) -> Self {
+        let counters = Arc::new(PipelineCounters::default());
+        Self {
+            rejections: Rejections::new(Arc::clone(&counters)),
+            counters,
+            signal: SignalCell::new(levels.signal()),
+            held: Held::default(),
+            store_ok: Arc::new(AtomicBool::new(true)),
+            durable: Arc::new(AtomicU64::new(0)),
+        }
+    }
+
+    pub(crate) fn accept(&self) -> Accept {
+        Accept { counters: Arc::clone(&self.counters) }
+    }
+
+    pub(crate) fn reassemble(&self, config: &PipelineConfig) -> Reassemble {
+        Reassemble {
+            counters: Arc::clone(&self.counters),
+            rejections: self.rejections.clone(),
+            signal: self.signal.clone(),
+            held: self.held.clone(),
+            limits: config.frames,
+            line_bytes_max: config.line_bytes_max,
+            cutters: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn parse(&self, config: &PipelineConfig) -> Parse {
+        Parse {
+            counters: Arc::clone(&self.counters),
+            rejections: self.rejections.clone(),
+            signal: self.signal.clone(),
+            limits: config.frames,
+            lines: LineParser::new(config.lines.clone()),
+            names: Names::default(),
+        }
+    }
+
+    pub(crate) fn evaluate<S>(
+        &self,
+        (input, output): (WindowedReceiver<Parsed>, WindowedSender<Priced>),
+        meter: Arc<StageMeter>,
+        store: &Arc<S>,
+        evaluator: Evaluator,
+    ) -> Evaluate<S> {
+        Evaluate {
+            input,
+            output,
+            meter,
+            store: Arc::clone(store),
+            evaluator,
+            senders: Senders::default(),
+            counters: Arc::clone(&self.counters),
+            rejections: self.rejections.clone(),
+            signal: self.signal.clone(),
+            patience: self.patience(),
+            durable: Arc::clone(&self.durable),
+        }
+    }
+
+    pub(crate) fn keeper<S>(
+        &self,
+        input: WindowedReceiver<Priced>,
+        meter: Arc<StageMeter>,
+        store: Arc<S>,
+        limits: FrameLimits,
+    ) -> Keeper<S> {
+        Keeper {
+            input,
+            meter,
+            store,
+            counters: Arc::clone(&self.counters),
+            rejections: self.rejections.clone(),
+            signal: self.signal.clone(),
+            limits,
+            patience: self.patience(),
+            durable: Arc::clone(&self.durable),
+        }
+    }
+
+    pub(crate) fn regulator(
+        &self,
+        scheduler: AdaptiveScheduler,
+        levels: LevelGauge,
+        probes: [Probe; Stage::COUNT],
+    ) -> Regulator {
+        let (signal, held) = (self.signal.clone(), self.held.clone());
+        Regulator::new(scheduler, levels, probes, (signal, held, Arc::clone(&self.store_ok)))
+    }
+
+    fn patience(&self) -> Patience {
+        Patience::new(Arc::clone(&self.counters), Arc::clone(&self.store_ok))
+    }
+}

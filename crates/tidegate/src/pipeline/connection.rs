@@ -1,0 +1,176 @@
+use super::replies::{Replies, Unread};
+use super::signal_cell::SignalCell;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use tidegate_core::frame::{Reject, Welcome};
+use tokio::sync::Notify;
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// Frames with acks.
+    Frames,
+    /// Lines of Influx line protocol, which are not answered.
+    Lines,
+}
+
+/// One connection of a sender, as the stages know it.
+#[derive(Debug)]
+pub struct Connection {
+    id: u64,
+    peer: SocketAddr,
+    protocol: Protocol,
+    sender: OnceLock<Arc<str>>,
+    replies: Replies,
+    /// Batches that came and are not answered yet.
+    unanswered: AtomicU64,
+    /// Nothing more comes from it, and all that came has been cut into frames.
+    ended: AtomicBool,
+    cut: AtomicBool,
+    cut_notice: Notify,
+}
+
+// === impl Protocol ===
+
+impl Protocol {
+    /// The name used in labels, answers and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Frames => "frames",
+            Self::Lines => "lines",
+        }
+    }
+}
+
+// === impl Connection ===
+
+impl Connection {
+    pub(crate) fn new(id: u64, peer: SocketAddr, protocol: Protocol, signal: SignalCell) -> Self {
+        Self {
+            id,
+            peer,
+            protocol,
+            sender: OnceLock::new(),
+            replies: Replies::new(signal),
+            unanswered: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            cut: AtomicBool::new(false),
+            cut_notice: Notify::new(),
+        }
+    }
+
+    /// A number of its own.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Where it comes from.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// What it speaks.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Who it says it is, once it has.
+    #[must_use]
+    pub fn sender(&self) -> Option<&Arc<str>> {
+        self.sender.get()
+    }
+
+    /// It says who it is. Gives false if it has said something else before.
+    pub(crate) fn name_itself(&self, sender: &Arc<str>) -> bool {
+        self.sender.get_or_init(|| Arc::clone(sender)) == sender
+    }
+
+    /// What waits to be written to it.
+    #[must_use]
+    pub fn replies(&self) -> &Replies {
+        &self.replies
+    }
+
+    /// Batches that came and are not answered yet.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        self.unanswered.load(Ordering::Acquire)
+    }
+
+    /// A batch came that must be answered.
+    pub(crate) fn expect_answer(&self) {
+        self.unanswered.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Tells it which batches are durable, each of them once expected.
+    pub(crate) fn ack(&self, seqs: &[u64]) {
+        self.told(self.replies.ack(seqs), seqs.len() as u64);
+    }
+
+    /// Tells it that a batch was not taken that was expected.
+    pub(crate) fn reject(&self, reject: Reject) {
+        self.told(self.replies.reject(reject), 1);
+    }
+
+    /// Tells it that something was not taken of which nothing was expected.
+    pub(crate) fn complain(&self, reject: Reject) {
+        self.told(self.replies.reject(reject), 0);
+    }
+
+    /// Answers its hello, which was expected.
+    pub(crate) fn welcome(&self, welcome: Welcome) {
+        self.replies.welcome(welcome);
+        self.told(Ok(()), 1);
+    }
+
+    fn told(&self, told: Result<(), Unread>, answered: u64) {
+        if told.is_err() {
+            tracing::warn!(peer = %self.peer, "a sender does not read its answers: it is cut");
+            self.cut();
+        }
+        self.unanswered.fetch_sub(answered, Ordering::AcqRel);
+        self.close_when_done();
+    }
+
+    /// Nothing more comes from it, and all that came has been cut into frames.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.close_when_done();
+    }
+
+    /// Ends it now: nothing more of it is read, and what waits is written if its peer takes it.
+    pub fn cut(&self) {
+        self.cut.store(true, Ordering::Release);
+        self.cut_notice.notify_waiters();
+        self.replies.close();
+    }
+
+    /// Whether it was cut.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Acquire)
+    }
+
+    /// Waits until it is cut.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost.
+    pub async fn until_cut(&self) {
+        let notice = self.cut_notice.notified();
+        if !self.is_cut() {
+            notice.await;
+        }
+    }
+
+    fn close_when_done(&self) {
+        if self.ended.load(Ordering::Acquire) && self.unanswered() == 0 {
+            self.replies.close();
+        }
+    }
+}

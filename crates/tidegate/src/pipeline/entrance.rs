@@ -1,0 +1,55 @@
+use super::connection::{Connection, Protocol};
+use super::item::Chunk;
+use super::signal_cell::SignalCell;
+use crate::channel::{Closed, WindowedSender};
+use bytes::Bytes;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where bytes of senders go in. The pipeline ends once every clone of it is gone and all is stored.
+#[derive(Clone, Debug)]
+pub struct Entrance {
+    chunks: WindowedSender<Chunk>,
+    signal: SignalCell,
+    connections: Arc<AtomicU64>,
+}
+
+// === impl Entrance ===
+
+impl Entrance {
+    pub(crate) fn new(chunks: WindowedSender<Chunk>, signal: SignalCell) -> Self {
+        Self { chunks, signal, connections: Arc::default() }
+    }
+
+    /// A connection has come.
+    #[must_use]
+    pub fn connect(&self, peer: SocketAddr, protocol: Protocol) -> Arc<Connection> {
+        let id = self.connections.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Connection::new(id, peer, protocol, self.signal.clone()))
+    }
+
+    /// Hands over what was read from a connection. Waits while the pipeline has no room for it, in turn with
+    /// all other connections.
+    ///
+    /// # Errors
+    ///
+    /// When the pipeline has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped early, the bytes are gone, and so must the connection be.
+    pub async fn push(&self, connection: &Arc<Connection>, bytes: Bytes) -> Result<(), Closed> {
+        let chunk = Chunk { connection: Arc::clone(connection), bytes: Some(bytes) };
+        self.chunks.send(chunk).await.map_err(|_unsent| Closed)
+    }
+
+    /// Nothing more comes from a connection. To be called once for each, also for one that was cut: what was
+    /// kept for it is let go of.
+    pub async fn end(&self, connection: &Arc<Connection>) {
+        let chunk = Chunk { connection: Arc::clone(connection), bytes: None };
+        if self.chunks.send(chunk).await.is_err() {
+            connection.end();
+        }
+    }
+}

@@ -1,0 +1,126 @@
+use super::connection::Connection;
+use crate::channel::{Weigh, Weight};
+use crate::store::PricedBatch;
+use bytes::Bytes;
+use std::sync::Arc;
+use tidegate_core::frame::{Hello, RawFrame};
+use tidegate_core::usage::{PricedRecord, UsageRecord};
+
+/// A slot of what is not parsed yet, in bytes: about a record. How many records there are is known only after.
+const SLOT_BYTES: usize = 64;
+
+/// What came from a connection, as it was read; `None` at its end.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub connection: Arc<Connection>,
+    pub bytes: Option<Bytes>,
+}
+
+/// A whole frame, or whole lines.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub connection: Arc<Connection>,
+    pub content: Content,
+}
+
+#[derive(Debug)]
+pub(crate) enum Content {
+    Frame(RawFrame),
+    /// One or more lines, each with its end.
+    Lines(Bytes),
+}
+
+/// What a piece says.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub connection: Arc<Connection>,
+    pub message: Message,
+}
+
+#[derive(Debug)]
+pub(crate) enum Message {
+    Hello(Hello),
+    Batch { seq: u64, settled: u64, records: Vec<UsageRecord> },
+    Lines(Vec<UsageRecord>),
+}
+
+/// What is to be done by the store.
+#[derive(Debug)]
+pub(crate) struct Priced {
+    pub connection: Arc<Connection>,
+    /// Its place in the order in which batches were priced.
+    pub number: u64,
+    pub order: Order,
+}
+
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Greet the sender, once all before this is durable.
+    Greet(Hello),
+    /// Store it, and say so if it has a number.
+    Keep(PricedBatch),
+    /// It has come before: say so again, once that is durable.
+    Repeat { seq: u64 },
+}
+
+// === impl Chunk ===
+
+impl Weigh for Chunk {
+    fn weight(&self) -> Weight {
+        raw_weight(self.bytes.as_ref().map_or(0, Bytes::len))
+    }
+}
+
+// === impl Piece ===
+
+impl Weigh for Piece {
+    fn weight(&self) -> Weight {
+        raw_weight(match &self.content {
+            Content::Frame(frame) => frame.frame_bytes(),
+            Content::Lines(lines) => lines.len(),
+        })
+    }
+}
+
+// === impl Parsed ===
+
+impl Weigh for Parsed {
+    fn weight(&self) -> Weight {
+        match &self.message {
+            Message::Hello(_) => raw_weight(0),
+            Message::Batch { records, .. } | Message::Lines(records) => {
+                let labels = records.iter().map(|record| record.labels.len()).sum();
+                records_weight(records.len(), size_of::<UsageRecord>(), labels)
+            }
+        }
+    }
+}
+
+// === impl Priced ===
+
+impl Weigh for Priced {
+    fn weight(&self) -> Weight {
+        match &self.order {
+            Order::Greet(_) | Order::Repeat { .. } => raw_weight(0),
+            Order::Keep(batch) => {
+                let labels = batch.records.iter().map(|priced| priced.record.labels.len()).sum();
+                records_weight(batch.records.len(), size_of::<PricedRecord>(), labels)
+            }
+        }
+    }
+}
+
+/// Nothing is free: also an empty message takes a place.
+fn raw_weight(bytes: usize) -> Weight {
+    weight(bytes.div_ceil(SLOT_BYTES).max(1), bytes.max(SLOT_BYTES))
+}
+
+/// Tenants and meters are shared by many records and not counted with each; labels seldom are.
+fn records_weight(count: usize, each_bytes: usize, labels_bytes: usize) -> Weight {
+    weight(count.max(1), (count * each_bytes + labels_bytes).max(SLOT_BYTES))
+}
+
+fn weight(items: usize, bytes: usize) -> Weight {
+    let fit = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Weight { items: fit(items), bytes: fit(bytes) }
+}

@@ -1,0 +1,89 @@
+use hdrhistogram::Histogram;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tidegate_core::window::LATENCY_SAMPLES_MIN;
+
+/// The longest time that is told apart: what takes longer is a stall, and is told as one.
+const LONGEST_NS: u64 = 60_000_000_000;
+
+/// How long a stage takes for what passes it.
+#[derive(Debug)]
+pub(crate) struct StageMeter {
+    histogram: Mutex<Histogram<u64>>,
+}
+
+/// What a stage took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ServiceTimes {
+    /// Half of the items took at most this long.
+    pub p50_ns: u64,
+    /// All but one in a hundred took at most this long.
+    pub p99_ns: u64,
+    /// How many items this is about.
+    pub items: u64,
+}
+
+// === impl StageMeter ===
+
+impl StageMeter {
+    pub(crate) fn new() -> Self {
+        // Two digits: one in a hundred, where "twice the baseline" is asked.
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2).expect("constant bounds");
+        Self { histogram: Mutex::new(histogram) }
+    }
+
+    /// Some items took this long together.
+    pub(crate) fn record(&self, items: u64, took: Duration) {
+        if items == 0 {
+            return;
+        }
+        let each_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX) / items;
+        self.lock().saturating_record_n(each_ns.max(1), items);
+    }
+
+    /// What was recorded since this last gave something; nothing before that is enough for a percentile.
+    pub(crate) fn take(&self) -> Option<ServiceTimes> {
+        let mut histogram = self.lock();
+        if histogram.len() < LATENCY_SAMPLES_MIN {
+            return None;
+        }
+        let times = ServiceTimes {
+            p50_ns: histogram.value_at_quantile(0.5),
+            p99_ns: histogram.value_at_quantile(0.99),
+            items: histogram.len(),
+        };
+        histogram.reset();
+        Some(times)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Histogram<u64>> {
+        self.histogram.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_long_together_took_a_part_of_it_each() {
+        let meter = StageMeter::new();
+        meter.record(990, Duration::from_micros(990));
+        meter.record(10, Duration::from_millis(10));
+        meter.record(0, Duration::from_secs(9));
+        let times = meter.take().unwrap();
+        assert_eq!(times.items, 1_000);
+        assert!((990..1_010).contains(&times.p50_ns), "{times:?}");
+        assert!((990..1_010).contains(&times.p99_ns), "{times:?}");
+        assert_eq!(meter.take(), None, "each time is told once");
+    }
+
+    #[test]
+    fn what_takes_longest_does_not_break_it() {
+        let meter = StageMeter::new();
+        meter.record(500, Duration::MAX);
+        assert_eq!(meter.take(), None, "half of what a percentile needs");
+        meter.record(500, Duration::ZERO);
+        assert!(meter.take().unwrap().p99_ns >= LONGEST_NS / 2);
+    }
+}

@@ -1,0 +1,131 @@
+use super::common::Common;
+use super::config::{PipelineConfig, PipelineConfigError};
+use super::entrance::Entrance;
+use super::item::{Chunk, Parsed, Piece, Priced};
+use super::regulate::{Probe, Regulator, window};
+use super::stages::{Accept, Evaluate, Keeper, Parse, Reassemble, Relay};
+use super::view::PipelineView;
+use crate::channel::{Weigh, WindowedReceiver, WindowedSender, windowed};
+use crate::store::Store;
+use std::sync::Arc;
+use tidegate_core::signal::LevelGauge;
+use tidegate_core::tariff::{Evaluator, Tariffs};
+use tidegate_core::window::{AdaptiveScheduler, Grant, Stage};
+
+/// A pipeline, from where bytes go in to where it can be watched. [`Front`] and [`Back`] do the work, on whatever
+/// threads they are run.
+#[derive(Debug)]
+pub struct Pipeline {
+    entrance: Entrance,
+    view: PipelineView,
+}
+
+/// The stages Accept, Reassemble and Parse. One of them waits for the other two seldom: they may share a thread.
+pub struct Front {
+    accept: Relay<Accept>,
+    reassemble: Relay<Reassemble>,
+    parse: Relay<Parse>,
+}
+
+/// The stages Evaluate and Store, and what moves the windows of all.
+pub struct Back<S> {
+    evaluate: Evaluate<S>,
+    keeper: Keeper<S>,
+    regulator: Regulator,
+}
+
+// === impl Pipeline ===
+
+impl Pipeline {
+    /// A pipeline that prices by these tariffs and writes to this store. Nothing moves before [`Front::run`] and
+    /// [`Back::run`] do.
+    ///
+    /// # Errors
+    ///
+    /// When the configuration is out of its ranges.
+    pub fn new<S: Store>(
+        config: PipelineConfig,
+        store: Arc<S>,
+        tariffs: Arc<Tariffs>,
+    ) -> Result<(Self, Front, Back<S>), PipelineConfigError> {
+        config.frames.validate()?;
+        config.lines.validate()?;
+        let scheduler = AdaptiveScheduler::new(config.windows, config.law)?;
+        let levels = LevelGauge::new(config.levels)?;
+        let common = Common::new(&levels);
+        let [accept, reassemble, parse, evaluate, keep] = *scheduler.grants();
+        let (chunks, accepting) = stage::<Chunk>(&accept);
+        let (accepted, reassembling) = stage::<Chunk>(&reassemble);
+        let (pieces, parsing) = stage::<Piece>(&parse);
+        let (parsed, evaluating) = stage::<Parsed>(&evaluate);
+        let (priced, keeping) = stage::<Priced>(&keep);
+        let probes = [
+            accepting.gauge(),
+            reassembling.gauge(),
+            parsing.gauge(),
+            evaluating.gauge(),
+            keeping.gauge(),
+        ]
+        .map(Probe::new);
+        let meter = |stage: Stage| Arc::clone(&probes[stage.index()].meter);
+        let front = Front {
+            accept: Relay::new(common.accept(), accepting, accepted, meter(Stage::Accept)),
+            reassemble: Relay::new(
+                common.reassemble(&config),
+                reassembling,
+                pieces,
+                meter(Stage::Reassemble),
+            ),
+            parse: Relay::new(common.parse(&config), parsing, parsed, meter(Stage::Parse)),
+        };
+        let evaluator = Evaluator::new(tariffs);
+        let evaluate =
+            common.evaluate((evaluating, priced), meter(Stage::Evaluate), &store, evaluator);
+        let keeper = common.keeper(keeping, meter(Stage::Store), store, config.frames);
+        let regulator = common.regulator(scheduler, levels, probes);
+        let entrance = Entrance::new(chunks, common.signal);
+        let view = PipelineView { counters: common.counters, snapshot: regulator.snapshot() };
+        Ok((Self { entrance, view }, front, Back { evaluate, keeper, regulator }))
+    }
+
+    /// Where bytes go in. The pipeline ends when all entrances are gone, this one included.
+    #[must_use]
+    pub fn into_entrance(self) -> Entrance {
+        self.entrance
+    }
+
+    /// What can be seen of it.
+    #[must_use]
+    pub fn view(&self) -> PipelineView {
+        self.view.clone()
+    }
+}
+
+fn stage<T: Weigh>(grant: &Grant) -> (WindowedSender<T>, WindowedReceiver<T>) {
+    windowed(window(grant))
+}
+
+// === impl Front ===
+
+impl Front {
+    /// Runs the stages until every [`Entrance`] is gone and all that came is handed on.
+    pub async fn run(self) {
+        tokio::join!(self.accept.run(), self.reassemble.run(), self.parse.run());
+    }
+}
+
+// === impl Back ===
+
+impl<S: Store> Back<S> {
+    /// Runs the stages until the front is gone and all that it handed on is durable.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped early, what was not acknowledged may be stored or not; its senders will send it again.
+    pub async fn run(self) {
+        tokio::select! {
+            ((), ()) = async { tokio::join!(self.evaluate.run(), self.keeper.run()) } => {}
+            () = self.regulator.run() => {}
+        }
+    }
+}

@@ -1,0 +1,94 @@
+use super::connection::Connection;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use tidegate_core::sequence::{Seen, SeqWindow};
+
+/// Senders that are remembered. Those that are forgotten are read from the store again when they come back.
+const SENDERS_MAX: usize = 65_536;
+
+/// Which batches of each sender have passed, also those that are not durable yet.
+#[derive(Debug, Default)]
+pub(crate) struct Senders {
+    known: HashMap<Arc<str>, Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    window: SeqWindow,
+    /// The connection that speaks for this sender now.
+    speaker: Weak<Connection>,
+    /// The number of the last batch of the pipeline that was this sender's.
+    touched: u64,
+}
+
+/// What becomes of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is to be counted.
+    Count,
+    /// It has been counted, or its sender has given it up.
+    Repeat,
+    /// Its number is too far ahead.
+    TooFar,
+    /// This connection does not speak for this sender, or not any more.
+    Superseded,
+}
+
+// === impl Senders ===
+
+impl Senders {
+    /// Whether what was seen of a sender is known; if not it must be [loaded](Self::load).
+    pub(crate) fn knows(&self, sender: &str) -> bool {
+        self.known.contains_key(sender)
+    }
+
+    /// Takes what the store has seen of a sender. `durable` is the last batch of the pipeline that is durable:
+    /// only what was not touched since may be forgotten for it.
+    pub(crate) fn load(&mut self, sender: Arc<str>, window: SeqWindow, durable: u64) {
+        if self.known.len() >= SENDERS_MAX {
+            self.forget(durable);
+        }
+        let known = Known { window, speaker: Weak::new(), touched: 0 };
+        self.known.entry(sender).or_insert(known);
+    }
+
+    /// A connection says that it speaks for a sender. Gives the one that did so far, if it is another.
+    pub(crate) fn speak(
+        &mut self,
+        sender: &str,
+        connection: &Arc<Connection>,
+    ) -> Option<Arc<Connection>> {
+        let known = self.known.get_mut(sender)?;
+        let before = std::mem::replace(&mut known.speaker, Arc::downgrade(connection)).upgrade();
+        before.filter(|before| !Arc::ptr_eq(before, connection))
+    }
+
+    /// What becomes of a batch, the `number`th of the pipeline.
+    pub(crate) fn see(
+        &mut self,
+        sender: &str,
+        connection: &Arc<Connection>,
+        (seq, settled): (u64, u64),
+        number: u64,
+    ) -> Verdict {
+        let Some(known) = self.known.get_mut(sender) else { return Verdict::Superseded };
+        if !std::ptr::eq(known.speaker.as_ptr(), Arc::as_ptr(connection)) {
+            return Verdict::Superseded;
+        }
+        known.window.settle(settled);
+        match known.window.see(seq) {
+            Seen::New => {
+                known.touched = number;
+                Verdict::Count
+            }
+            Seen::Before => Verdict::Repeat,
+            Seen::TooFar => Verdict::TooFar,
+        }
+    }
+
+    /// Forgets senders whose batches are all durable and who have no connection. What is left is bounded by the
+    /// connections that are open and by what the pipeline holds.
+    fn forget(&mut self, durable: u64) {
+        self.known.retain(|_, known| known.touched > durable || known.speaker.strong_count() > 0);
+    }
+}

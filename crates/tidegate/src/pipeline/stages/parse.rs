@@ -1,0 +1,145 @@
+use super::Work;
+use crate::pipeline::connection::Connection;
+use crate::pipeline::counters::PipelineCounters;
+use crate::pipeline::item::{Content, Message, Parsed, Piece};
+use crate::pipeline::rejections::Rejections;
+use crate::pipeline::signal_cell::SignalCell;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tidegate_core::frame::{
+    Batch, FrameError, FrameKind, FrameLimits, Hello, PROTOCOL_VERSION, RawFrame, Reject,
+    RejectReason,
+};
+use tidegate_core::line_protocol::LineParser;
+use tidegate_core::usage::Names;
+
+/// Makes records of frames and lines.
+pub(crate) struct Parse {
+    pub counters: Arc<PipelineCounters>,
+    pub rejections: Rejections,
+    pub signal: SignalCell,
+    pub limits: FrameLimits,
+    pub lines: LineParser,
+    pub names: Names,
+}
+
+// === impl Parse ===
+
+impl Work for Parse {
+    type In = Piece;
+    type Out = Parsed;
+
+    fn work(&mut self, piece: Piece, made: &mut Vec<Parsed>) {
+        let Piece { connection, content } = piece;
+        let message = match content {
+            Content::Lines(block) => self.parse_lines(&connection, &block),
+            Content::Frame(frame) => match self.parse_frame(&connection, &frame) {
+                Ok(message) => Some(message),
+                Err(reject) => {
+                    connection.reject(reject);
+                    None
+                }
+            },
+        };
+        made.extend(message.map(|message| Parsed { connection, message }));
+    }
+}
+
+impl Parse {
+    fn parse_lines(&mut self, connection: &Connection, block: &Bytes) -> Option<Message> {
+        let mut records = Vec::new();
+        let rejections = &self.rejections;
+        let outcome =
+            self.lines.parse_block(block, unix_ns(), &mut self.names, &mut records, &mut |error| {
+                rejections.note(connection, error.reason(), &error)
+            });
+        PipelineCounters::add(&self.counters.lines, outcome.lines as u64);
+        PipelineCounters::add(&self.counters.fields_skipped, outcome.fields_skipped as u64);
+        PipelineCounters::add(&self.counters.records, records.len() as u64);
+        (!records.is_empty()).then_some(Message::Lines(records))
+    }
+
+    fn parse_frame(
+        &mut self,
+        connection: &Connection,
+        frame: &RawFrame,
+    ) -> Result<Message, Reject> {
+        let wrong = |error: FrameError| self.wrong(connection, frame, &error);
+        match frame.kind {
+            FrameKind::Hello => {
+                let hello = Hello::decode(frame).map_err(wrong)?;
+                self.check_hello(connection, &hello)?;
+                Ok(Message::Hello(hello))
+            }
+            FrameKind::Batch => self.parse_batch(connection, frame),
+            // What only a receiver says.
+            given @ (FrameKind::Ack | FrameKind::Reject) => {
+                Err(wrong(FrameError::WrongKind { expected: FrameKind::Batch, given }))
+            }
+        }
+    }
+
+    fn check_hello(&self, connection: &Connection, hello: &Hello) -> Result<(), Reject> {
+        if !hello.versions.contains(&PROTOCOL_VERSION) {
+            let message = format!("version {PROTOCOL_VERSION} of the protocol is spoken here");
+            return Err(self.refusal(connection, 0, RejectReason::UnknownVersion, message));
+        }
+        if !connection.name_itself(&hello.sender.to_arc()) {
+            let message = "this connection has another sender's name already".to_owned();
+            return Err(self.refusal(connection, 0, RejectReason::SenderTaken, message));
+        }
+        Ok(())
+    }
+
+    fn parse_batch(
+        &mut self,
+        connection: &Connection,
+        frame: &RawFrame,
+    ) -> Result<Message, Reject> {
+        if connection.sender().is_none() {
+            let message = "a hello with the sender's name must come first".to_owned();
+            let seq = frame.peek_seq().unwrap_or(0);
+            return Err(self.refusal(connection, seq, RejectReason::HelloExpected, message));
+        }
+        let batch = Batch::decode(frame, &self.limits, &mut self.names)
+            .map_err(|error| self.wrong(connection, frame, &error))?;
+        let Batch { seq, settled, records, .. } = batch;
+        let signal = self.signal.get();
+        // One record by itself costs about as much as a hundred together.
+        if signal.batch_only && records.len() == 1 {
+            self.rejections.count(connection, RejectReason::Unbatched.name());
+            return Err(Reject {
+                seq,
+                reason: RejectReason::Unbatched,
+                retry_after_ms: Some(signal.delay_ms),
+                signal,
+                message: "the store is behind: put records together".to_owned(),
+            });
+        }
+        PipelineCounters::add(&self.counters.records, records.len() as u64);
+        Ok(Message::Batch { seq, settled, records })
+    }
+
+    fn wrong(&self, connection: &Connection, frame: &RawFrame, error: &FrameError) -> Reject {
+        self.rejections.note(connection, error.reason(), error);
+        Reject::of_error(frame.peek_seq(), error, self.signal.get())
+    }
+
+    fn refusal(
+        &self,
+        connection: &Connection,
+        seq: u64,
+        reason: RejectReason,
+        message: String,
+    ) -> Reject {
+        self.rejections.note(connection, reason.name(), &message);
+        Reject { seq, reason, retry_after_ms: None, signal: self.signal.get(), message }
+    }
+}
+
+/// Now, for lines that don't say when. A clock before 1970 or after 2262 is wrong anyway.
+fn unix_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}

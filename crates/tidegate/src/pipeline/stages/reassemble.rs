@@ -1,0 +1,182 @@
+use super::Work;
+use crate::pipeline::connection::{Connection, Protocol};
+use crate::pipeline::counters::PipelineCounters;
+use crate::pipeline::held::Held;
+use crate::pipeline::item::{Chunk, Content, Piece};
+use crate::pipeline::rejections::Rejections;
+use crate::pipeline::signal_cell::SignalCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tidegate_core::admission::MessageClass;
+use tidegate_core::frame::{
+    FrameError, FrameKind, FrameLimits, RawFrame, Reassembler, Reject, RejectReason,
+};
+use tidegate_core::line_protocol::LineCutter;
+
+/// Puts frames and lines together that the network cut, and sheds by the class that stands before a frame's body.
+#[derive(Debug)]
+pub(crate) struct Reassemble {
+    pub counters: Arc<PipelineCounters>,
+    pub rejections: Rejections,
+    pub signal: SignalCell,
+    pub held: Held,
+    pub limits: FrameLimits,
+    pub line_bytes_max: usize,
+    /// One a connection that is open, so as bounded as those are.
+    pub cutters: HashMap<u64, Cutter>,
+}
+
+/// What has come of a connection and is not cut yet.
+#[derive(Debug)]
+pub(crate) enum Cutter {
+    Frames(Reassembler),
+    Lines(LineCutter),
+}
+
+// === impl Reassemble ===
+
+impl Work for Reassemble {
+    type In = Chunk;
+    type Out = Piece;
+
+    fn work(&mut self, chunk: Chunk, made: &mut Vec<Piece>) {
+        let Chunk { connection, bytes } = chunk;
+        let mut cutter = match self.cutters.remove(&connection.id()) {
+            Some(cutter) => cutter,
+            None => Cutter::new(connection.protocol(), self.limits, self.line_bytes_max),
+        };
+        let before = cutter.held_bytes();
+        let ends = bytes.is_none();
+        match (&mut cutter, bytes) {
+            (Cutter::Frames(reassembler), Some(bytes)) => {
+                reassembler.push(bytes);
+                self.cut_frames(reassembler, &connection, made);
+            }
+            (Cutter::Lines(lines), Some(bytes)) => {
+                lines.push(bytes);
+                self.cut_lines(lines, &connection, made);
+            }
+            (Cutter::Lines(lines), None) => {
+                if let Some(last) = lines.finish().filter(|_| !connection.is_cut()) {
+                    made.push(Piece {
+                        connection: Arc::clone(&connection),
+                        content: Content::Lines(last),
+                    });
+                }
+            }
+            (Cutter::Frames(reassembler), None) => {
+                if reassembler.is_within_frame() {
+                    self.rejections.note(
+                        &connection,
+                        "cut_off",
+                        &"the connection ended within a frame",
+                    );
+                }
+            }
+        }
+        if ends || connection.is_cut() {
+            self.held.moved(before, 0);
+            connection.end();
+        } else {
+            self.held.moved(before, cutter.held_bytes());
+            self.cutters.insert(connection.id(), cutter);
+        }
+    }
+}
+
+impl Reassemble {
+    fn cut_lines(
+        &self,
+        lines: &mut LineCutter,
+        connection: &Arc<Connection>,
+        made: &mut Vec<Piece>,
+    ) {
+        loop {
+            match lines.next() {
+                Ok(Some(block)) => {
+                    let content = Content::Lines(block);
+                    made.push(Piece { connection: Arc::clone(connection), content });
+                }
+                Ok(None) => return,
+                Err(error) => self.rejections.note(connection, error.reason(), &error),
+            }
+        }
+    }
+
+    fn cut_frames(
+        &self,
+        reassembler: &mut Reassembler,
+        connection: &Arc<Connection>,
+        made: &mut Vec<Piece>,
+    ) {
+        loop {
+            match reassembler.next() {
+                Ok(Some(frame)) => {
+                    PipelineCounters::add(&self.counters.frames, 1);
+                    if let Some(frame) = self.admit(frame, connection) {
+                        let content = Content::Frame(frame);
+                        made.push(Piece { connection: Arc::clone(connection), content });
+                    }
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    self.rejections.note(connection, error.reason(), &error);
+                    connection.complain(Reject::of_error(
+                        seq_of(&error),
+                        &error,
+                        self.signal.get(),
+                    ));
+                    if error.breaks_framing() {
+                        // Where the next frame begins can't be known.
+                        connection.cut();
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Decided from what stands before the body: what is shed is not decoded.
+    fn admit(&self, frame: RawFrame, connection: &Arc<Connection>) -> Option<RawFrame> {
+        connection.expect_answer();
+        let signal = self.signal.get();
+        let spared = frame.kind == FrameKind::Batch && frame.class == MessageClass::Telemetry;
+        if !(spared && signal.drop_non_critical) {
+            return Some(frame);
+        }
+        self.rejections.count(connection, RejectReason::Overloaded.name());
+        connection.reject(Reject {
+            seq: frame.peek_seq().unwrap_or(0),
+            reason: RejectReason::Overloaded,
+            retry_after_ms: Some(signal.delay_ms),
+            signal,
+            message: "the store is behind: only what can't be spared is taken".to_owned(),
+        });
+        None
+    }
+}
+
+fn seq_of(error: &FrameError) -> Option<u64> {
+    match error {
+        FrameError::ClassTooHigh { seq, .. } => *seq,
+        _ => None,
+    }
+}
+
+// === impl Cutter ===
+
+impl Cutter {
+    fn new(protocol: Protocol, limits: FrameLimits, line_bytes_max: usize) -> Self {
+        match protocol {
+            Protocol::Frames => Self::Frames(Reassembler::new(limits)),
+            Protocol::Lines => Self::Lines(LineCutter::new(line_bytes_max)),
+        }
+    }
+
+    fn held_bytes(&self) -> usize {
+        match self {
+            Self::Frames(frames) => frames.held_bytes(),
+            Self::Lines(lines) => lines.held_bytes(),
+        }
+    }
+}

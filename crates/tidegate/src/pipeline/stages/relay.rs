@@ -1,0 +1,57 @@
+use crate::channel::{Weigh, WindowedReceiver, WindowedSender};
+use crate::pipeline::meter::StageMeter;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// Messages that a stage takes at once. Few wake-ups for many messages, and a stage still hands on what it has
+/// made before it takes so much that the next one runs dry.
+const AT_ONCE: usize = 64;
+
+/// What a stage does that only makes something of what it is given.
+pub(crate) trait Work {
+    /// What it is given.
+    type In: Weigh;
+    /// What it makes of it.
+    type Out: Weigh;
+
+    /// Makes something, or several things, or nothing of it.
+    fn work(&mut self, message: Self::In, made: &mut Vec<Self::Out>);
+}
+
+/// Runs such a stage between two channels.
+pub(crate) struct Relay<W: Work> {
+    work: W,
+    input: WindowedReceiver<W::In>,
+    output: WindowedSender<W::Out>,
+    meter: Arc<StageMeter>,
+}
+
+// === impl Relay ===
+
+impl<W: Work> Relay<W> {
+    pub(crate) fn new(
+        work: W,
+        input: WindowedReceiver<W::In>,
+        output: WindowedSender<W::Out>,
+        meter: Arc<StageMeter>,
+    ) -> Self {
+        Self { work, input, output, meter }
+    }
+
+    /// Until all who send to it are gone, or the next stage is.
+    pub(crate) async fn run(mut self) {
+        let (mut taken, mut made) = (Vec::new(), Vec::new());
+        // The credits of what is taken return once it is handed on: until then this stage holds it.
+        while let Some(lease) = self.input.lease_many(&mut taken, AT_ONCE).await {
+            let started = Instant::now();
+            for message in taken.drain(..) {
+                self.work.work(message, &mut made);
+            }
+            self.meter.record(lease.load().items, started.elapsed());
+            if self.output.send_batch(&mut made).await.is_err() {
+                return;
+            }
+            drop(lease);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+use super::patience::Patience;
+use crate::channel::WindowedReceiver;
+use crate::pipeline::connection::Connection;
+use crate::pipeline::counters::PipelineCounters;
+use crate::pipeline::item::{Order, Priced};
+use crate::pipeline::meter::StageMeter;
+use crate::pipeline::rejections::Rejections;
+use crate::pipeline::signal_cell::SignalCell;
+use crate::store::{Appended, PricedBatch, Refused, Store};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tidegate_core::frame::{FrameLimits, Hello, PROTOCOL_VERSION, Reject, RejectReason, Welcome};
+use tidegate_core::sequence::SEQ_WINDOW;
+use tokio::time::Instant;
+
+/// Messages that become durable together: one wait for the disk pays for all that came meanwhile.
+const AT_ONCE: usize = 256;
+
+/// Makes priced records durable, and then says so to whoever sent them.
+pub(crate) struct Keeper<S> {
+    pub input: WindowedReceiver<Priced>,
+    pub meter: Arc<StageMeter>,
+    pub store: Arc<S>,
+    pub counters: Arc<PipelineCounters>,
+    pub rejections: Rejections,
+    pub signal: SignalCell,
+    pub limits: FrameLimits,
+    pub patience: Patience,
+    /// The last batch that is durable.
+    pub durable: Arc<AtomicU64>,
+}
+
+/// What was taken to become durable together.
+#[derive(Debug, Default)]
+struct Commit {
+    batches: Vec<PricedBatch>,
+    /// Whose each of them is, and under which number.
+    askers: Vec<(Arc<Connection>, Option<u64>)>,
+    /// By connection, in the order in which they came.
+    acks: Vec<(Arc<Connection>, Vec<u64>)>,
+    greetings: Vec<(Arc<Connection>, Hello)>,
+    /// Batches that had come before.
+    repeated: u64,
+}
+
+// === impl Keeper ===
+
+impl<S: Store> Keeper<S> {
+    /// Until all who send to it are gone.
+    pub(crate) async fn run(mut self) {
+        let mut taken = Vec::new();
+        while let Some(lease) = self.input.lease_many(&mut taken, AT_ONCE).await {
+            let (items, started) = (lease.load().items, Instant::now());
+            let last = taken.last().map_or(0, |priced: &Priced| priced.number);
+            let mut commit = Commit::of(taken.drain(..));
+            self.keep(&mut commit).await;
+            self.meter.record(items, started.elapsed());
+            self.durable.fetch_max(last, Ordering::AcqRel);
+            self.tell(commit).await;
+            drop(lease);
+        }
+    }
+
+    async fn keep(&mut self, commit: &mut Commit) {
+        PipelineCounters::add(&self.counters.batches_repeated, commit.repeated);
+        let mut batches = std::mem::take(&mut commit.batches);
+        if batches.is_empty() {
+            return;
+        }
+        let records: Vec<_> = batches.iter().map(|batch| batch.records.len() as u64).collect();
+        let appended = loop {
+            match self.store.append(batches).await {
+                Ok(appended) => break appended,
+                Err(unstored) => {
+                    self.patience.after(&unstored.error).await;
+                    batches = unstored.batches;
+                }
+            }
+        };
+        self.patience.over();
+        PipelineCounters::add(&self.counters.commits, 1);
+        let askers = std::mem::take(&mut commit.askers);
+        for (((connection, seq), records), appended) in
+            askers.into_iter().zip(records).zip(appended)
+        {
+            match appended {
+                Appended::New => {
+                    PipelineCounters::add(&self.counters.batches_stored, 1);
+                    PipelineCounters::add(&self.counters.records_stored, records);
+                }
+                // Another node that shares the store has it, or it became durable although that was not told.
+                Appended::Repeat => PipelineCounters::add(&self.counters.batches_repeated, 1),
+                Appended::Refused(why) => {
+                    self.refuse(&connection, seq, why);
+                    continue;
+                }
+            }
+            if let Some(seq) = seq {
+                commit.ack(connection, seq);
+            }
+        }
+    }
+
+    fn refuse(&self, connection: &Connection, seq: Option<u64>, why: Refused) {
+        let reason = match why {
+            Refused::TooFar => RejectReason::TooFar,
+            Refused::NameTooLong => RejectReason::Malformed,
+        };
+        self.rejections.note(connection, reason.name(), &why);
+        if let Some(seq) = seq {
+            let (signal, message) = (self.signal.get(), why.to_string());
+            connection.reject(Reject { seq, reason, retry_after_ms: None, signal, message });
+        }
+    }
+
+    async fn tell(&mut self, commit: Commit) {
+        let Commit { acks, greetings, .. } = commit;
+        for (connection, seqs) in acks {
+            connection.ack(&seqs);
+        }
+        for (connection, hello) in greetings {
+            let welcome = self.welcome(&hello).await;
+            connection.welcome(welcome);
+        }
+    }
+
+    /// All that came before from this sender is durable by now, so the store knows all that was seen of it.
+    async fn welcome(&mut self, hello: &Hello) -> Welcome {
+        let seen = loop {
+            match self.store.seen(hello.sender.as_str()).await {
+                Ok(seen) => break seen,
+                Err(error) => self.patience.after(&error).await,
+            }
+        };
+        self.patience.over();
+        Welcome {
+            version: PROTOCOL_VERSION,
+            limits: self.limits,
+            batches_in_flight_max: SEQ_WINDOW as u32,
+            settled_low: seen.low(),
+            seen: Some(seen),
+            signal: self.signal.get(),
+        }
+    }
+}
+
+// === impl Commit ===
+
+impl Commit {
+    fn of(taken: impl Iterator<Item = Priced>) -> Self {
+        let mut commit = Self::default();
+        for Priced { connection, order, .. } in taken {
+            match order {
+                Order::Greet(hello) => commit.greetings.push((connection, hello)),
+                Order::Repeat { seq } => {
+                    commit.repeated += 1;
+                    commit.ack(connection, seq);
+                }
+                Order::Keep(batch) => {
+                    let seq = batch.origin.as_ref().map(|origin| origin.seq);
+                    commit.askers.push((connection, seq));
+                    commit.batches.push(batch);
+                }
+            }
+        }
+        commit
+    }
+
+    fn ack(&mut self, connection: Arc<Connection>, seq: u64) {
+        let known = self.acks.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &connection));
+        match known {
+            Some((_, seqs)) => seqs.push(seq),
+            None => self.acks.push((connection, vec![seq])),
+        }
+    }
+}
