@@ -4,6 +4,7 @@
 //! are the caller's. That is what lets the server, the tests and the simulator run the same code.
 //!
 //! - [`admission`]: who may execute now, by priority, within exact limits.
+//! - [`frame`]: batches of records, and the answers to them, as bytes of a connection.
 //! - [`outbox`]: the queue of one destination, and what happens when it is full.
 //! - [`retry`]: whether, when and how often in all to try again what failed.
 //! - [`routing`]: which worker takes a request, and when all of them are too busy.
@@ -14,6 +15,7 @@
 
 pub mod admission;
 mod flow;
+pub mod frame;
 pub mod outbox;
 pub mod retry;
 pub mod routing;

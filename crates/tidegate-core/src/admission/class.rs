@@ -31,11 +31,39 @@ pub enum MessageKind {
     ThresholdChange,
     /// A client's request on its way to an upstream, before its own priority is known.
     ProxiedRequest,
+    /// The first frame of a connection to the ingestion, in either direction.
+    HelloFrame,
+    /// Records of usage on their way in. Their sender may call them telemetry; it can't call them more.
+    BatchFrame,
+    /// Which batches are durable. Control, like the refusal: a sender that waits for it sends again.
+    AckFrame,
+    /// Which batch was not taken, and why.
+    RejectFrame,
 }
 
 // === impl MessageClass ===
 
 impl MessageClass {
+    /// Every class, the one to be served first first.
+    pub const ALL: [Self; 4] = [Self::Control, Self::Dispatch, Self::Data, Self::Telemetry];
+
+    /// The name used in labels, answers and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Control => "control",
+            Self::Dispatch => "dispatch",
+            Self::Data => "data",
+            Self::Telemetry => "telemetry",
+        }
+    }
+
+    /// This class's place in an array, and its number on the wire.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
     /// The priority of a message of this class that says nothing else about itself.
     #[must_use]
     pub const fn priority(self) -> MessagePriority {
@@ -58,7 +86,8 @@ impl MessageKind {
             Self::HealthProbe | Self::MetricsScrape | Self::StatsRead | Self::ThresholdChange => {
                 MessageClass::Control
             }
-            Self::ProxiedRequest => MessageClass::Data,
+            Self::HelloFrame | Self::AckFrame | Self::RejectFrame => MessageClass::Control,
+            Self::ProxiedRequest | Self::BatchFrame => MessageClass::Data,
         }
     }
 }
@@ -73,5 +102,22 @@ mod tests {
         assert_eq!(MessageClass::Dispatch.priority(), MessagePriority::High);
         assert_eq!(MessageClass::Data.priority(), MessagePriority::Normal);
         assert_eq!(MessageClass::Telemetry.priority(), MessagePriority::Low);
+    }
+
+    #[test]
+    fn names_and_places_follow_the_order() {
+        let names = MessageClass::ALL.map(MessageClass::name);
+        assert_eq!(names, ["control", "dispatch", "data", "telemetry"]);
+        for (place, class) in MessageClass::ALL.into_iter().enumerate() {
+            assert_eq!(class.index(), place);
+        }
+    }
+
+    #[test]
+    fn frames_that_answer_are_control_and_records_are_data() {
+        for kind in [MessageKind::HelloFrame, MessageKind::AckFrame, MessageKind::RejectFrame] {
+            assert_eq!(kind.class(), MessageClass::Control, "{kind:?}");
+        }
+        assert_eq!(MessageKind::BatchFrame.class(), MessageClass::Data);
     }
 }

@@ -1,0 +1,224 @@
+use super::cbor_reader::CborReader;
+use super::cbor_writer::write_frame;
+use super::{FrameError, FrameKind, FrameLimits, PROTOCOL_VERSION, RawFrame, SenderName};
+use crate::sequence::{SEQ_WINDOW, SeqWindow};
+use crate::signal::BackpressureSignal;
+use bytes::Bytes;
+
+/// The first item of a sender's hello.
+const FROM_SENDER: u64 = 0;
+
+/// The first item of a receiver's hello.
+const FROM_RECEIVER: u64 = 1;
+
+/// More versions than will ever be spoken at once.
+const VERSIONS_MAX: u64 = 16;
+
+/// A sender's first frame: who it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Under what name its batches are numbered.
+    pub sender: SenderName,
+    /// The versions of the protocol it speaks.
+    pub versions: Vec<u8>,
+    /// What program it is, for logs: at most [`Hello::SOFTWARE_BYTES_MAX`] bytes.
+    pub software: String,
+}
+
+/// The receiver's first frame, in answer to a [`Hello`]: within what limits it may be sent to, and what it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The version of the protocol it chose among the sender's.
+    pub version: u8,
+    /// What it takes in one frame.
+    pub limits: FrameLimits,
+    /// How many batches may be sent before the first of them is answered. 1 … 1,024.
+    pub batches_in_flight_max: u32,
+    /// All of this sender's batches up to this number are over: durable, or settled by the sender.
+    pub settled_low: u64,
+    /// Which ones beyond are durable, when the receiver says it exactly.
+    pub seen: Option<SeqWindow>,
+    /// How much the receiver asks to hold back.
+    pub signal: BackpressureSignal,
+}
+
+// === impl Hello ===
+
+impl Hello {
+    /// The longest name of a program.
+    pub const SOFTWARE_BYTES_MAX: usize = 128;
+
+    /// Of a sender that speaks this version.
+    #[must_use]
+    pub fn new(sender: SenderName, software: &str) -> Self {
+        let end = software.floor_char_boundary(Self::SOFTWARE_BYTES_MAX);
+        let software = software[..end].to_owned();
+        Self { sender, versions: vec![PROTOCOL_VERSION], software }
+    }
+
+    /// Appends the frame.
+    pub fn encode_into(&self, out: &mut Vec<u8>) {
+        write_frame(out, FrameKind::Hello, FrameKind::Hello.class(), |writer| {
+            writer.array(4);
+            writer.unsigned(FROM_SENDER);
+            writer.text(self.sender.as_str());
+            writer.array(self.versions.len());
+            for version in &self.versions {
+                writer.unsigned(u64::from(*version));
+            }
+            writer.text(&self.software);
+        });
+    }
+
+    /// The frame by itself.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::new();
+        self.encode_into(&mut out);
+        out.into()
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    ///
+    /// When the frame is no hello of a sender, or its body not that of one.
+    pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
+        frame.expect(FrameKind::Hello)?;
+        let mut reader = CborReader::new(&frame.body);
+        reader.array_of(4, "a sender's hello: an array of 4")?;
+        role(&mut reader, FROM_SENDER, "0, for a sender's hello")?;
+        let sender = reader.text("the sender's name")?;
+        let hello = Self {
+            sender: sender.parse().map_err(|_| FrameError::BadSender)?,
+            versions: versions(&mut reader)?,
+            software: software(&mut reader)?,
+        };
+        reader.end()?;
+        Ok(hello)
+    }
+}
+
+fn role(reader: &mut CborReader<'_>, role: u64, expected: &'static str) -> Result<(), FrameError> {
+    let at = reader.position();
+    match reader.unsigned(expected)? {
+        given if given == role => Ok(()),
+        _ => Err(FrameError::BadBody { at, expected }),
+    }
+}
+
+fn versions(reader: &mut CborReader<'_>) -> Result<Vec<u8>, FrameError> {
+    let expected = "1 to 16 versions, each a byte";
+    let at = reader.position();
+    let count = reader.array(expected)?;
+    if !(1..=VERSIONS_MAX).contains(&count) {
+        return Err(FrameError::BadBody { at, expected });
+    }
+    let version = |_| reader.unsigned(expected).map(u8::try_from);
+    let versions: Result<Vec<_>, _> = (0..count).map(version).collect();
+    let versions: Result<Vec<_>, _> = versions?.into_iter().collect();
+    versions.map_err(|_| FrameError::BadBody { at, expected })
+}
+
+fn software(reader: &mut CborReader<'_>) -> Result<String, FrameError> {
+    let expected = "the name of a program: at most 128 bytes, no control character";
+    let at = reader.position();
+    let software = reader.text(expected)?;
+    if software.len() > Hello::SOFTWARE_BYTES_MAX || software.chars().any(char::is_control) {
+        return Err(FrameError::BadBody { at, expected });
+    }
+    Ok(software.to_owned())
+}
+
+// === impl Welcome ===
+
+impl Welcome {
+    /// Appends the frame.
+    pub fn encode_into(&self, out: &mut Vec<u8>) {
+        write_frame(out, FrameKind::Hello, FrameKind::Hello.class(), |writer| {
+            writer.array(9);
+            writer.unsigned(FROM_RECEIVER);
+            writer.unsigned(u64::from(self.version));
+            writer.unsigned(u64::from(self.limits.frame_bytes_max));
+            writer.unsigned(u64::from(self.limits.batch_records_max));
+            writer.unsigned(u64::from(self.limits.batch_names_max));
+            writer.unsigned(u64::from(self.batches_in_flight_max));
+            writer.unsigned(self.settled_low);
+            match &self.seen {
+                Some(seen) => writer.bytes(&seen.to_bytes()),
+                None => writer.null(),
+            }
+            writer.signal(&self.signal);
+        });
+    }
+
+    /// The frame by itself.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::new();
+        self.encode_into(&mut out);
+        out.into()
+    }
+
+    /// Whether a batch is over, as far as the receiver said: it need not be sent (again).
+    #[must_use]
+    pub fn has(&self, seq: u64) -> bool {
+        use crate::sequence::Seen;
+        let seen = self.seen.as_ref().map(|seen| seen.look(seq));
+        seq <= self.settled_low || seen == Some(Seen::Before)
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    ///
+    /// When the frame is no hello of a receiver, its body not that of one, or its limits can't be met.
+    pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
+        frame.expect(FrameKind::Hello)?;
+        let mut reader = CborReader::new(&frame.body);
+        reader.array_of(9, "a receiver's hello: an array of 9")?;
+        role(&mut reader, FROM_RECEIVER, "1, for a receiver's hello")?;
+        let welcome = Self {
+            version: version(&mut reader)?,
+            limits: limits(&mut reader)?,
+            batches_in_flight_max: batches_in_flight_max(&mut reader)?,
+            settled_low: reader.unsigned("settled_low")?,
+            seen: reader.or_null(seen)?,
+            signal: reader.signal()?,
+        };
+        reader.end()?;
+        Ok(welcome)
+    }
+}
+
+fn version(reader: &mut CborReader<'_>) -> Result<u8, FrameError> {
+    let at = reader.position();
+    let version = reader.unsigned("a version")?;
+    u8::try_from(version).map_err(|_| FrameError::BadBody { at, expected: "a version, a byte" })
+}
+
+fn limits(reader: &mut CborReader<'_>) -> Result<FrameLimits, FrameError> {
+    let at = reader.position();
+    let limits = FrameLimits {
+        frame_bytes_max: reader.u32("frame_bytes_max")?,
+        batch_records_max: reader.u32("batch_records_max")?,
+        batch_names_max: reader.u32("batch_names_max")?,
+    };
+    match limits.validate() {
+        Ok(()) => Ok(limits),
+        Err(_) => Err(FrameError::BadBody { at, expected: "limits that are within their ranges" }),
+    }
+}
+
+fn batches_in_flight_max(reader: &mut CborReader<'_>) -> Result<u32, FrameError> {
+    let (at, expected) = (reader.position(), "batches_in_flight_max: 1 to 1,024");
+    match reader.u32(expected)? {
+        count if (1..=SEQ_WINDOW).contains(&u64::from(count)) => Ok(count),
+        _ => Err(FrameError::BadBody { at, expected }),
+    }
+}
+
+fn seen(reader: &mut CborReader<'_>) -> Result<SeqWindow, FrameError> {
+    let (at, expected) = (reader.position(), "which batches were seen: 136 bytes, or null");
+    SeqWindow::from_bytes(reader.bytes(expected)?).map_err(|_| FrameError::BadBody { at, expected })
+}

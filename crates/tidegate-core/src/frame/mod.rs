@@ -1,0 +1,62 @@
+//! Frames: how batches of records, and the answers to them, travel over a connection.
+//!
+//! A frame is a length, three bytes (version, kind, class) and a body in CBOR. `docs/protocol.md` has every byte
+//! of it. Nothing here reads or writes a socket: bytes go in, frames come out, and the reverse.
+//!
+//! ```
+//! use tidegate_core::admission::MessageClass;
+//! use tidegate_core::frame::{Batch, BatchBuilder, FrameLimits, Reassembler};
+//! use tidegate_core::usage::{Names, UsageRecord};
+//!
+//! let limits = FrameLimits::default();
+//! let mut builder = BatchBuilder::new(limits);
+//! let record = UsageRecord {
+//!     tenant: "acme".into(),
+//!     meter: "tokens".into(),
+//!     quantity: 12.into(),
+//!     time_ns: 1_700_000_000_000_000_000,
+//!     labels: "".into(),
+//! };
+//! builder.push(&record)?;
+//! let sent = builder.finish(1, 0, MessageClass::Data);
+//!
+//! // The network cuts it somewhere.
+//! let (mut reassembler, mut names) = (Reassembler::new(limits), Names::default());
+//! reassembler.push(sent.slice(..10));
+//! assert_eq!(reassembler.next()?, None);
+//! reassembler.push(sent.slice(10..));
+//! let frame = reassembler.next()?.expect("all of it came");
+//! assert_eq!(frame.peek_seq(), Some(1));
+//! assert_eq!(Batch::decode(&frame, &limits, &mut names)?.records, [record]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod ack;
+mod batch;
+mod batch_builder;
+mod cbor_reader;
+mod cbor_writer;
+mod error;
+mod hello;
+mod kind;
+mod limits;
+mod name_table;
+mod quantity;
+mod raw;
+mod reassembler;
+mod reject;
+mod sender_name;
+mod seq_ranges;
+
+pub use ack::Ack;
+pub use batch::Batch;
+pub use batch_builder::{BatchBuilder, NotAdded};
+pub use error::{FrameError, NameFault, RecordFault};
+pub use hello::{Hello, Welcome};
+pub use kind::{FrameKind, HEADER_BYTES, PROTOCOL_VERSION};
+pub use limits::{FrameLimits, FrameLimitsError, LABELS_BYTES_MAX, NAME_BYTES_MAX};
+pub use raw::RawFrame;
+pub use reassembler::Reassembler;
+pub use reject::{Reject, RejectReason};
+pub use sender_name::{NotASenderName, SenderName};
+pub use seq_ranges::SeqRanges;

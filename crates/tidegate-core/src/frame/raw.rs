@@ -1,0 +1,63 @@
+use super::{FrameError, FrameKind, HEADER_BYTES};
+use crate::admission::MessageClass;
+use bytes::Bytes;
+use minicbor::Decoder;
+
+/// A whole frame whose body nobody has looked at yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawFrame {
+    /// What it is.
+    pub kind: FrameKind,
+    /// What it is for: decides what is shed first.
+    pub class: MessageClass,
+    /// The CBOR. It shares the memory of what was read from the network.
+    pub body: Bytes,
+}
+
+// === impl RawFrame ===
+
+impl RawFrame {
+    /// How many bytes it had on the wire.
+    #[must_use]
+    pub fn frame_bytes(&self) -> usize {
+        HEADER_BYTES + self.body.len()
+    }
+
+    /// The number of a batch, or of the batch that a reject is about. Costs the same whatever the size of the body,
+    /// so that a batch can be refused by its number before it has cost anything.
+    #[must_use]
+    pub fn peek_seq(&self) -> Option<u64> {
+        match self.kind {
+            FrameKind::Batch | FrameKind::Reject => peek_seq(&self.body),
+            FrameKind::Hello | FrameKind::Ack => None,
+        }
+    }
+
+    /// From what stands behind the version: the kind, the class and the body.
+    pub(super) fn read(kind: u8, class: u8, body: Bytes) -> Result<Self, FrameError> {
+        let kind = FrameKind::from_code(kind).ok_or(FrameError::UnknownKind { given: kind })?;
+        let class = *MessageClass::ALL
+            .get(usize::from(class))
+            .ok_or(FrameError::UnknownClass { given: class })?;
+        let frame = Self { kind, class, body };
+        if kind.may_claim(class) {
+            Ok(frame)
+        } else {
+            Err(FrameError::ClassTooHigh { kind, class, seq: frame.peek_seq() })
+        }
+    }
+
+    pub(super) fn expect(&self, expected: FrameKind) -> Result<(), FrameError> {
+        if self.kind == expected {
+            Ok(())
+        } else {
+            Err(FrameError::WrongKind { expected, given: self.kind })
+        }
+    }
+}
+
+fn peek_seq(body: &[u8]) -> Option<u64> {
+    let mut decoder = Decoder::new(body);
+    decoder.array().ok().flatten()?;
+    decoder.u64().ok()
+}
