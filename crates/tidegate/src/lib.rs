@@ -8,6 +8,7 @@
 //! - [`outbox`]: one bounded queue and one sender for each destination of what goes out.
 //! - [`routing`]: a worker for each request that has room for it, or a refusal when none has.
 //! - [`retry`]: the other side: a client that tries again without making an overload worse.
+//! - [`client`]: sends usage records to an ingest server, each counted once.
 //! - [`store`]: where the records of the ingestion pipeline are kept.
 //!
 //! ```
@@ -34,8 +35,10 @@ pub use tidegate_core::admission::{
     InFlightTracker, LoadState, MessageClass, MessageKind, MessagePriority, Outcome, OwnedPermit,
     Permit, PriorityLimits, PriorityLoadStats, Reason, Refusal, Role, Sharing,
 };
-pub use tidegate_core::{sequence, signal, usage, window};
+pub use tidegate_core::{frame, sequence, signal, usage, window};
 
+#[cfg(feature = "ingest")]
+pub mod client;
 pub mod layer;
 pub mod outbox;
 pub mod retry;
