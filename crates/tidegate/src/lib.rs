@@ -10,6 +10,7 @@
 //! - [`retry`]: the other side: a client that tries again without making an overload worse.
 //! - [`channel`]: between two stages of the ingestion pipeline, a window that can change at any time.
 //! - [`pipeline`]: usage records on their way from a socket to a store, within windows that follow the load.
+//! - [`client`]: sends usage records to an ingest server, each counted once.
 //! - [`store`]: where the records of the ingestion pipeline are kept.
 //!
 //! ```
@@ -40,6 +41,10 @@ pub use tidegate_core::{frame, line_protocol, sequence, signal, usage, window};
 
 #[cfg(feature = "ingest")]
 pub mod channel;
+pub use tidegate_core::{frame, sequence, signal, usage, window};
+
+#[cfg(feature = "ingest")]
+pub mod client;
 pub mod layer;
 pub mod outbox;
 #[cfg(feature = "ingest")]

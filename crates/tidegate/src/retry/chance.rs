@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A stream of chances that differs from every other, in this process and in the next.
 #[derive(Debug)]
-pub(super) struct Chance {
+pub(crate) struct Chance {
     state: AtomicU64,
 }
 
 // === impl Chance ===
 
 impl Chance {
-    pub(super) fn from_process() -> Self {
+    pub(crate) fn from_process() -> Self {
         Self { state: AtomicU64::new(RandomState::new().hash_one(0_u8)) }
     }
 
     /// The next chance in 0 … 1 (SplitMix64).
-    pub(super) fn next(&self) -> f64 {
+    pub(crate) fn next(&self) -> f64 {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut z = self.state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -47,6 +47,8 @@ mod client;
 mod http_answer;
 mod outcome;
 
+#[cfg(feature = "ingest")]
+pub(crate) use chance::Chance;
 pub use client::RetryClient;
 pub use http_answer::{HttpFailure, method_safety, read_answer, server_said};
 pub use outcome::{Answered, Failed, Stopped};

@@ -1,0 +1,72 @@
+use super::connector::Connector;
+use super::error::Trouble;
+use super::session::{End, Session};
+use super::shared::Shared;
+use crate::retry::Chance;
+use bytes::Bytes;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_core::frame::Hello;
+use tokio::time::{sleep, timeout};
+
+/// What the server's logs call this program.
+const SOFTWARE: &str = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
+
+/// The task of a client: connects, and connects again, until the client ends.
+pub(super) struct Driver<C> {
+    pub shared: Arc<Shared>,
+    pub connector: C,
+    pub chance: Chance,
+}
+
+// === impl Driver ===
+
+impl<C: Connector> Driver<C> {
+    pub(super) async fn run(mut self) {
+        let server = self.connector.server();
+        let hello = Hello::new(self.shared.config.sender.clone(), SOFTWARE).encode();
+        let mut stop = self.shared.stop.subscribe();
+        let mut wait = Duration::ZERO;
+        loop {
+            let (end, progressed) = self.connection(&server, hello.clone()).await;
+            let trouble = match end {
+                End::Stopped => return,
+                End::Final(error) => {
+                    tracing::error!(%server, %error, "nothing can be sent");
+                    return self.shared.end(error);
+                }
+                End::Trouble(trouble) => trouble,
+            };
+            // A server that takes connections and nothing else is not pressed harder than one that is away.
+            let before = if progressed { Duration::ZERO } else { wait };
+            wait = self.shared.config.backoff.next(before, self.chance.next());
+            tracing::warn!(%server, %trouble, wait_ms = wait.as_millis() as u64, "connecting again");
+            self.shared.disconnected(trouble);
+            tokio::select! {
+                () = sleep(wait) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+        }
+    }
+
+    async fn connection(&mut self, server: &str, hello: Bytes) -> (End, bool) {
+        let mut stop = self.shared.stop.subscribe();
+        let patience = self.shared.config.connect_timeout;
+        let made = tokio::select! {
+            made = timeout(patience, self.connector.connect()) => made,
+            _ = stop.wait_for(|stop| *stop) => return (End::Stopped, false),
+        };
+        let made = made.unwrap_or_else(|_| {
+            let late = format!("no answer within {patience:?}");
+            Err(io::Error::new(io::ErrorKind::TimedOut, late))
+        });
+        match made {
+            Ok(io) => Session::new(&self.shared, server, &self.chance, io, hello).run().await,
+            Err(error) => {
+                let server = server.to_owned();
+                (End::Trouble(Trouble::Connect { server, error }), false)
+            }
+        }
+    }
+}
