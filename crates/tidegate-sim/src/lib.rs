@@ -16,6 +16,7 @@
 //! ```
 
 mod agenda;
+pub mod pipeline;
 mod places;
 mod random;
 mod report;

@@ -7,6 +7,9 @@ const ARRIVAL_MEMORY_S: f64 = 0.5;
 /// How long the service rate remembers: long enough that one slow batch does not move a window.
 const SERVICE_MEMORY_S: f64 = 2.0;
 
+/// How long the time of a lease remembers.
+const LEASE_MEMORY_S: f64 = 2.0;
+
 /// How long the size of an item remembers.
 const SIZE_MEMORY_S: f64 = 1.0;
 
@@ -14,10 +17,15 @@ const SIZE_MEMORY_S: f64 = 1.0;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Estimates {
     pub queued_items: u64,
+    /// In the sample before.
+    pub queued_before: u64,
     /// λ, items a second.
     pub arrival_rate: f64,
     /// μ, items a second while there is something to do; none before there was.
     pub service_rate: Option<f64>,
+    /// How long the stage works on what it has taken, in seconds: the longest lease, or the gap between two
+    /// departures.
+    pub lease_s: f64,
     /// The mean size of an item, in bytes; none before there was one.
     pub item_bytes: Option<f64>,
     /// How long nothing has left although something was there.
@@ -44,6 +52,7 @@ impl Estimates {
             let known = self.item_bytes.unwrap_or(size);
             self.item_bytes = Some(toward(known, size, dt, SIZE_MEMORY_S));
         }
+        self.queued_before = self.queued_items;
         self.queued_items = sample.queued_items;
     }
 
@@ -66,6 +75,8 @@ impl Estimates {
             let rate = sample.departed_items as f64 / dt;
             let known = self.service_rate.unwrap_or(rate);
             self.service_rate = Some(toward(known, rate, dt, SERVICE_MEMORY_S));
+            let lease_s = (sample.lease_ns as f64 / 1e9).max(self.silence.as_secs_f64());
+            self.lease_s = toward(self.lease_s, lease_s, dt, LEASE_MEMORY_S);
         }
         self.silence = Duration::ZERO;
     }

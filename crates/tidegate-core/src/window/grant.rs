@@ -21,7 +21,7 @@ pub enum Cause {
     /// Nothing asks for a change.
     #[default]
     Hold,
-    /// A sender waited or soon would, and the stage is fast enough for more.
+    /// A sender is held up or soon will be, and the stage is fast enough for more.
     Increase,
     /// The window was too full. Only `Law::Seed` shrinks for that.
     DecreaseOccupancy,
@@ -29,7 +29,7 @@ pub enum Cause {
     DecreaseLatency,
     /// The window holds more than the stage does in the time that an item may wait.
     DecreaseLittle,
-    /// Most of it was not used.
+    /// More of it was reserved than was used.
     Idle,
     /// Nothing leaves this stage, or the one after it.
     Stall,

@@ -22,7 +22,7 @@ pub use config::WindowConfig;
 pub use config_error::WindowConfigError;
 pub use grant::{Cause, Grant};
 pub use law::{Law, UnknownLaw};
-pub use sample::{Downstream, LATENCY_SAMPLES_MIN, StageSample};
+pub use sample::{LATENCY_SAMPLES_MIN, Neighbours, StageSample};
 pub use scheduler::AdaptiveScheduler;
 pub use stage::Stage;
 pub use state::{LawState, StageState};

@@ -14,7 +14,11 @@ pub struct StageSample {
     pub departed_items: u64,
     /// Whether a sender had to wait for a credit since the last sample, or is waiting now.
     pub waited: bool,
-    /// The median of the service time, in nanoseconds; without the time spent waiting for the next stage.
+    /// For how long at most an item that left was worked on, in nanoseconds, without waiting for the next stage;
+    /// for a stage that works in batches the time of a batch. 0 if that was not measured.
+    pub lease_ns: u64,
+    /// The median of the service time of an item, in nanoseconds, without waiting for the next stage. For a stage
+    /// that works in batches it is the time of a batch over its items: it should not move with their number.
     pub p50_ns: u64,
     /// Its 99th percentile, in nanoseconds.
     pub p99_ns: u64,
@@ -24,12 +28,11 @@ pub struct StageSample {
     pub latency_samples: u64,
 }
 
-/// What is after a stage.
+/// What a stage has to know of the stages around it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Downstream {
-    /// A stage that gives credits back, or nothing.
-    #[default]
-    Flowing,
-    /// A stage from which nothing leaves: more for it would only pile up.
-    Stalled,
+pub struct Neighbours {
+    /// The stage before it is full most of the time: whoever waits there is held up, not just early.
+    pub upstream_presses: bool,
+    /// Nothing leaves the stage after it: more for that one would only pile up.
+    pub downstream_stalls: bool,
 }

@@ -1,6 +1,6 @@
 use super::budget::{self, Shares};
 use super::{
-    Cause, Downstream, Grant, Law, Stage, StageSample, StageState, WindowConfig, WindowConfigError,
+    Cause, Grant, Law, Neighbours, Stage, StageSample, StageState, WindowConfig, WindowConfigError,
     step,
 };
 use std::time::Duration;
@@ -55,10 +55,13 @@ impl AdaptiveScheduler {
         samples: &[StageSample; Stage::COUNT],
         reserved_bytes: u64,
     ) -> &[Grant; Stage::COUNT] {
-        let mut downstream = Downstream::Flowing;
-        for (state, sample) in self.states.iter_mut().zip(samples).rev() {
-            *state = step(self.law, &self.config, state, sample, now, downstream);
-            downstream = if state.is_stalled() { Downstream::Stalled } else { Downstream::Flowing };
+        let mut downstream_stalls = false;
+        for i in (0..Stage::COUNT).rev() {
+            let upstream_presses = i > 0 && self.states[i - 1].is_pressing(&self.config);
+            let neighbours = Neighbours { upstream_presses, downstream_stalls };
+            let state = step(self.law, &self.config, &self.states[i], &samples[i], now, neighbours);
+            downstream_stalls = state.is_stalled();
+            self.states[i] = state;
         }
         self.grant(samples, reserved_bytes);
         &self.grants

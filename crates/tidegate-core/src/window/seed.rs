@@ -13,16 +13,16 @@ pub(super) fn decide(config: &WindowConfig, state: &mut StageState, now: Duratio
     let slow = p99.is_some_and(|p99| state.latency.ratio(p99) > config.latency_factor);
     let full = state.occupancy > config.occupancy_high;
     if full || slow {
-        let next = (state.window * config.beta).max(config.window_min as f64);
-        state.decreases += u64::from(next < state.window);
-        state.window = next;
+        let next = (state.wanted * config.beta).max(config.window_min as f64);
+        state.decreases += u64::from(next < state.wanted);
+        state.wanted = next;
         state.cause = if full { Cause::DecreaseOccupancy } else { Cause::DecreaseLatency };
     } else {
-        let next = state.window + config.increase_step as f64;
-        state.window = next.min(config.window_max as f64);
+        let next = state.wanted + config.increase_step as f64;
+        state.wanted = next.min(config.window_max as f64);
         state.cause = Cause::Increase;
     }
-    state.applied = state.window;
+    state.applied = state.wanted;
     if let Some(p99) = p99 {
         state.latency.settle_plainly(p99);
     }

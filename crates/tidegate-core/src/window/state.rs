@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StageState {
     /// What the law decided on.
-    pub(super) window: f64,
+    pub(super) wanted: f64,
     /// That, as fast as a window may move.
     pub(super) applied: f64,
     /// That, within the budget: what is in force.
@@ -22,6 +22,8 @@ pub struct StageState {
     pub(super) before_stall: f64,
     /// What Little's law asks for.
     pub(super) little: f64,
+    /// How long a lease takes when it is short, in seconds.
+    pub(super) lease_floor_s: f64,
     pub(super) occupancy: f64,
     pub(super) estimates: Estimates,
     pub(super) latency: Latency,
@@ -47,8 +49,9 @@ pub enum LawState {
 /// What was seen since the last decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct SinceDecision {
-    pub waited: bool,
-    pub queued_max: u64,
+    waited: u32,
+    samples: u32,
+    queued_sum: f64,
 }
 
 // === impl StageState ===
@@ -59,7 +62,7 @@ impl StageState {
     pub fn new(config: &WindowConfig) -> Self {
         let least = config.window_min as f64;
         Self {
-            window: least,
+            wanted: least,
             applied: least,
             granted: least,
             law_state: LawState::Slow,
@@ -69,6 +72,7 @@ impl StageState {
             decreased_at: Duration::ZERO,
             before_stall: least,
             little: config.window_max as f64,
+            lease_floor_s: 0.0,
             occupancy: 0.0,
             estimates: Estimates::default(),
             latency: Latency::default(),
@@ -87,7 +91,7 @@ impl StageState {
     /// The window that the law wants, before the slew limit and the budget, in slots.
     #[must_use]
     pub fn wanted(&self) -> f64 {
-        self.window
+        self.wanted
     }
 
     /// Items over the window that was in force when they were counted. 0 … 1 in all but a stall.
@@ -172,6 +176,11 @@ impl StageState {
         self.law_state == LawState::Stalled
     }
 
+    /// Whether it was full since the last decision, in the mean.
+    pub(super) fn is_pressing(&self, config: &WindowConfig) -> bool {
+        self.since.queued_mean() >= config.occupancy_low * self.granted
+    }
+
     pub(super) fn observe(&mut self, config: &WindowConfig, sample: &StageSample, now: Duration) {
         let elapsed = match self.at {
             Some(at) => now.saturating_sub(at),
@@ -184,8 +193,7 @@ impl StageState {
         self.occupancy = sample.queued_items as f64 / self.granted.max(1.0);
         self.estimates.observe(config, sample, elapsed);
         self.latency.observe(sample);
-        self.since.waited |= sample.waited;
-        self.since.queued_max = self.since.queued_max.max(sample.queued_items);
+        self.since.observe(sample);
     }
 
     /// Whether a decision is due. A timer that ticks a little early is not made to wait for the next tick.
@@ -197,6 +205,30 @@ impl StageState {
     pub(super) fn begin_period(&mut self, now: Duration) -> SinceDecision {
         self.decided_at = now;
         std::mem::take(&mut self.since)
+    }
+}
+
+// === impl SinceDecision ===
+
+impl SinceDecision {
+    fn observe(&mut self, sample: &StageSample) {
+        self.waited = self.waited.saturating_add(u32::from(sample.waited));
+        self.samples = self.samples.saturating_add(1);
+        self.queued_sum += sample.queued_items as f64;
+    }
+
+    /// A sender had to wait at least once.
+    pub(super) fn has_waited(&self) -> bool {
+        self.waited > 0
+    }
+
+    /// A sender had to wait in every sample.
+    pub(super) fn always_waited(&self) -> bool {
+        self.waited >= self.samples
+    }
+
+    pub(super) fn queued_mean(&self) -> f64 {
+        self.queued_sum / f64::from(self.samples.max(1))
     }
 }
 

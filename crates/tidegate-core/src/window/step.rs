@@ -1,4 +1,4 @@
-use super::{Downstream, Law, StageSample, StageState, WindowConfig, cubic, seed};
+use super::{Law, Neighbours, StageSample, StageState, WindowConfig, cubic, seed};
 use std::time::Duration;
 
 /// What is known of a stage after one more sample, and the window it should have.
@@ -8,7 +8,7 @@ use std::time::Duration;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tidegate_core::window::{Downstream, Law, StageSample, StageState, WindowConfig, step};
+/// use tidegate_core::window::{Law, Neighbours, StageSample, StageState, WindowConfig, step};
 ///
 /// let config = WindowConfig::default();
 /// let busy = StageSample {
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// let mut state = StageState::new(&config);
 /// for tick in 0..=20 {
 ///     let now = Duration::from_millis(tick * 100);
-///     state = step(Law::Cubic, &config, &state, &busy, now, Downstream::Flowing);
+///     state = step(Law::Cubic, &config, &state, &busy, now, Neighbours::default());
 /// }
 /// // 100,000 items a second, and senders that wait: it grows by 19 % at each of two decisions.
 /// assert_eq!(state.wanted().round(), 1_450.0);
@@ -34,12 +34,12 @@ pub fn step(
     state: &StageState,
     sample: &StageSample,
     now: Duration,
-    downstream: Downstream,
+    neighbours: Neighbours,
 ) -> StageState {
     let mut next = *state;
     next.observe(config, sample, now);
     match law {
-        Law::Cubic => cubic::decide(config, &mut next, sample, now, downstream),
+        Law::Cubic => cubic::decide(config, &mut next, sample, now, neighbours),
         Law::Seed => seed::decide(config, &mut next, now),
     }
     next.granted = next.applied;
