@@ -1,3 +1,4 @@
+use super::newline::find_newline;
 use super::{LineError, LineFault};
 use bytes::{Buf, Bytes};
 
@@ -67,7 +68,7 @@ impl LineCutter {
 
     /// Drops the rest of a line that is too long. Tells whether its end has come.
     fn skip(&mut self) -> bool {
-        let end = newline(&self.chunk);
+        let end = find_newline(&self.chunk);
         self.take(end.map_or(self.chunk.len(), |end| end + 1));
         self.skipping = end.is_none();
         !self.skipping
@@ -88,7 +89,7 @@ impl LineCutter {
 
     /// The line that began in an earlier chunk.
     fn next_joined(&mut self) -> Result<Option<Bytes>, LineError> {
-        let end = newline(&self.chunk);
+        let end = find_newline(&self.chunk);
         let more = end.unwrap_or(self.chunk.len());
         if self.partial.len() + more > self.line_bytes_max {
             return Err(self.too_long());
@@ -126,8 +127,4 @@ impl LineCutter {
         self.chunk.advance(count);
         taken
     }
-}
-
-fn newline(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|byte| *byte == b'\n')
 }

@@ -28,6 +28,7 @@
 mod config;
 mod cutter;
 mod error;
+mod newline;
 mod parser;
 mod tags;
 mod token;

@@ -1,3 +1,4 @@
+use super::newline::Lines;
 use super::tags::Tags;
 use super::token::{Fault, KEY, MEASUREMENT, Scanner, Token};
 use super::value::{read_time, read_value};
@@ -8,6 +9,9 @@ use std::sync::Arc;
 
 /// The field whose meter is the measurement alone.
 const VALUE_FIELD: &str = "value";
+
+/// Room for a record is made for so many bytes of lines, ahead of reading them.
+const LINE_BYTES_USUAL: usize = 96;
 
 /// Makes records of lines. It keeps its buffers from one line to the next.
 #[derive(Debug)]
@@ -92,7 +96,8 @@ impl LineParser {
         wrong: &mut dyn FnMut(LineError),
     ) -> BlockOutcome {
         let mut outcome = BlockOutcome::default();
-        for line in block.split_inclusive(|byte| *byte == b'\n') {
+        out.reserve(block.len() / LINE_BYTES_USUAL);
+        for line in Lines::of(block) {
             outcome.lines += 1;
             match self.parse_line(line, now_ns, names, out) {
                 Ok(line) => {
@@ -139,8 +144,7 @@ impl LineParser {
     fn read_head(&mut self, scanner: &mut Scanner<'_>, names: &mut Names) -> Result<Head, Fault> {
         let line = scanner.line;
         let tenant = self.tags.read(scanner, &self.config.tenant_tag)?;
-        self.tags.labels(line, &mut self.text)?;
-        let labels = names.get(&self.text);
+        let labels = names.get(self.tags.labels(line, &mut self.text)?);
         let tenant = match tenant {
             None => Arc::clone(&self.config.tenant_default),
             Some(tenant) => {

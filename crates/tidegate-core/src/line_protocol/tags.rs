@@ -10,9 +10,9 @@ pub(super) struct Tags {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Tag {
-    key: Token,
-    value: Token,
+pub(super) struct Tag {
+    pub(super) key: Token,
+    pub(super) value: Token,
 }
 
 // === impl Tags ===
@@ -41,25 +41,32 @@ impl Tags {
         Ok(tenant)
     }
 
-    /// Writes them in the order of their keys, as they are written in the line: so the same tags are always the
-    /// same text.
+    /// The tags in the order of their keys, as they are written in the line: so the same tags are always the same
+    /// text. Often they stand like that in the line; otherwise they are put together in `text`.
     #[inline]
-    pub(super) fn labels(&mut self, line: &str, labels: &mut String) -> Result<(), Fault> {
-        labels.clear();
-        let key = |tag: &Tag| tag.key.raw(line);
-        if !self.tags.is_sorted_by(|a, b| key(a) < key(b)) {
-            self.tags.sort_by(|a, b| key(a).cmp(key(b)));
-            if let Some(twice) = self.tags.windows(2).find(|pair| key(&pair[0]) == key(&pair[1])) {
-                return Err((LineFault::DuplicateTag, twice[1].key.start));
-            }
+    pub(super) fn labels<'t>(
+        &mut self,
+        line: &'t str,
+        text: &'t mut String,
+    ) -> Result<&'t str, Fault> {
+        let (Some(first), Some(last)) = (self.tags.first(), self.tags.last()) else {
+            return Ok("");
+        };
+        let follows = |a: &Tag, b: &Tag| a.value.end + 1 == b.key.start;
+        if self.tags.is_sorted_by(|a, b| follows(a, b) && a.key.raw(line) < b.key.raw(line)) {
+            return Ok(&line[first.key.start..last.value.end]);
         }
-        for tag in &self.tags {
-            if !labels.is_empty() {
-                labels.push(',');
-            }
-            labels.push_str(&line[tag.key.start..tag.value.end]);
+        self.tags.sort_by(|a, b| a.key.raw(line).cmp(b.key.raw(line)));
+        let same = |pair: &&[Tag]| pair[0].key.raw(line) == pair[1].key.raw(line);
+        if let Some(pair) = self.tags.windows(2).find(same) {
+            return Err((LineFault::DuplicateTag, pair[1].key.start));
         }
-        Ok(())
+        text.clear();
+        for (place, tag) in self.tags.iter().enumerate() {
+            text.push_str(if place == 0 { "" } else { "," });
+            text.push_str(&line[tag.key.start..tag.value.end]);
+        }
+        Ok(text)
     }
 
     /// At most as many as fit in the labels, so that a line of nothing but tags costs no more to sort than that.
@@ -74,8 +81,9 @@ impl Tags {
     }
 }
 
+/// Reads a tag.
 #[inline]
-fn read_tag(scanner: &mut Scanner<'_>) -> Result<Tag, Fault> {
+pub(super) fn read_tag(scanner: &mut Scanner<'_>) -> Result<Tag, Fault> {
     let key = scanner.token(KEY)?;
     if key.is_empty() {
         return Err((LineFault::MissingKey, key.start));

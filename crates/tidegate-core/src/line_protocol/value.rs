@@ -29,16 +29,20 @@ pub(super) fn read_time(scanner: &mut Scanner<'_>, precision: Precision) -> Resu
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err((LineFault::BadTime, at));
     }
-    let signed = |value: i64, digit: &u8| {
-        let digit = i64::from(digit - b'0');
-        let digit = if digits.len() < text.len() { -digit } else { digit };
-        value.checked_mul(10)?.checked_add(digit)
-    };
-    digits
-        .iter()
-        .try_fold(0_i64, signed)
-        .and_then(|count| count.checked_mul(precision.unit_ns()))
+    count(digits)
+        .and_then(|count| i128::from(count).checked_mul(precision.unit_ns().into()))
+        .map(|time| if digits.len() < text.len() { -time } else { time })
+        .and_then(|time_ns| i64::try_from(time_ns).ok())
         .ok_or((LineFault::TimeOutOfRange, at))
+}
+
+/// Nineteen digits fit in 64 bits, and so does any time in nanoseconds.
+#[inline]
+fn count(digits: &[u8]) -> Option<u64> {
+    let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+    let digits = &digits[zeros..];
+    (digits.len() <= 19)
+        .then(|| digits.iter().fold(0, |count, digit| count * 10 + u64::from(digit - b'0')))
 }
 
 fn integer(number: &[u8], may_be_negative: bool, at: usize) -> Result<Decimal, Fault> {

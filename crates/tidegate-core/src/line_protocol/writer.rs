@@ -1,5 +1,6 @@
-use super::tags::Tags;
+use super::tags::read_tag;
 use super::token::{KEY, MEASUREMENT, Scanner, push_escaped};
+use crate::frame::{LABELS_BYTES_MAX, NAME_BYTES_MAX};
 use crate::usage::UsageRecord;
 use std::fmt;
 use std::fmt::Write;
@@ -7,8 +8,8 @@ use std::fmt::Write;
 /// A record that no line stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotALine {
-    /// Which part of it can't be written: it is empty, ends with a backslash, contains a control character or is
-    /// not what tags are.
+    /// Which part of it can't be written: it is empty or too long, ends with a backslash, contains a control
+    /// character or is not what tags are.
     pub part: &'static str,
 }
 
@@ -59,25 +60,31 @@ pub fn write_line(record: &UsageRecord, out: &mut String) -> Result<(), NotALine
 /// A backslash at the end would escape what follows.
 fn check(name: &str, part: &'static str) -> Result<(), NotALine> {
     let control = name.bytes().any(|byte| byte.is_ascii_control());
-    if name.is_empty() || name.ends_with('\\') || control { Err(NotALine { part }) } else { Ok(()) }
+    let length = (1..=NAME_BYTES_MAX).contains(&name.len());
+    if length && !name.ends_with('\\') && !control { Ok(()) } else { Err(NotALine { part }) }
 }
 
 /// Labels are tags already, in order and escaped, if they came by a line.
 fn check_labels(labels: &str) -> Result<(), NotALine> {
-    if labels.is_empty() {
-        return Ok(());
-    }
     let wrong = NotALine { part: "labels" };
-    let line = format!(",{labels}");
-    let mut scanner = Scanner { line: &line, at: 0 };
-    let (mut tags, mut ordered) = (Tags::default(), String::new());
-    let tenant = tags.read(&mut scanner, "tenant").map_err(|_| wrong)?;
-    tags.labels(&line, &mut ordered).map_err(|_| wrong)?;
-    // What ends with a backslash would escape the space behind it.
-    if scanner.at < line.len() || tenant.is_some() || ordered != labels || labels.ends_with('\\') {
-        return Err(wrong);
+    let mut scanner = Scanner { line: labels, at: 0 };
+    let mut key_before = "";
+    while scanner.at < labels.len() {
+        let tag = read_tag(&mut scanner).map_err(|_| wrong)?;
+        let key = tag.key.raw(labels);
+        if key <= key_before || key == "tenant" {
+            return Err(wrong);
+        }
+        key_before = key;
+        match scanner.peek() {
+            // A comma with nothing behind it would be a tag without a name.
+            Some(b',') if scanner.at + 1 < labels.len() => scanner.at += 1,
+            None => {}
+            Some(_) => return Err(wrong),
+        }
     }
-    Ok(())
+    // What ends with a backslash would escape the space behind it.
+    if labels.ends_with('\\') || labels.len() > LABELS_BYTES_MAX { Err(wrong) } else { Ok(()) }
 }
 
 // === impl NotALine ===
