@@ -1,4 +1,5 @@
 use hdrhistogram::Histogram;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate_core::window::LATENCY_SAMPLES_MIN;
@@ -10,6 +11,7 @@ const LONGEST_NS: u64 = 60_000_000_000;
 #[derive(Debug)]
 pub(crate) struct StageMeter {
     histogram: Mutex<Histogram<u64>>,
+    longest_ns: AtomicU64,
 }
 
 /// What a stage took.
@@ -29,7 +31,7 @@ impl StageMeter {
     pub(crate) fn new() -> Self {
         // Two digits: one in a hundred, where "twice the baseline" is asked.
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2).expect("constant bounds");
-        Self { histogram: Mutex::new(histogram) }
+        Self { histogram: Mutex::new(histogram), longest_ns: AtomicU64::new(0) }
     }
 
     /// Some items took this long together.
@@ -37,8 +39,15 @@ impl StageMeter {
         if items == 0 {
             return;
         }
-        let each_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX) / items;
+        let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.longest_ns.fetch_max(took_ns, Ordering::Relaxed);
+        let each_ns = took_ns / items;
         self.lock().saturating_record_n(each_ns.max(1), items);
+    }
+
+    /// The longest that items were worked on together, since the last time.
+    pub(crate) fn take_longest_ns(&self) -> u64 {
+        self.longest_ns.swap(0, Ordering::Relaxed)
     }
 
     /// What was recorded since this last gave something; nothing before that is enough for a percentile.
@@ -71,6 +80,7 @@ mod tests {
         meter.record(990, Duration::from_micros(990));
         meter.record(10, Duration::from_millis(10));
         meter.record(0, Duration::from_secs(9));
+        assert_eq!((meter.take_longest_ns(), meter.take_longest_ns()), (10_000_000, 0));
         let times = meter.take().unwrap();
         assert_eq!(times.items, 1_000);
         assert!((990..1_010).contains(&times.p50_ns), "{times:?}");

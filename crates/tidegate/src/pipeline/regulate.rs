@@ -201,6 +201,7 @@ impl Probe {
             arrived_items: since(seen.arrived_items_total, |s| s.arrived_items_total),
             departed_items: since(finished(seen), finished),
             waited: seen.senders_waiting > 0 || since(seen.waits_total, |s| s.waits_total) > 0,
+            lease_ns: self.meter.take_longest_ns(),
             p50_ns: times.p50_ns,
             p99_ns: times.p99_ns,
             latency_samples: times.items,
