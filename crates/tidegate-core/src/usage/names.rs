@@ -69,7 +69,9 @@ impl Names {
         match found {
             Some(place) => {
                 self.hits += 1;
-                row[..=place].rotate_right(1);
+                if place > 0 {
+                    row[..=place].rotate_right(1);
+                }
                 row[0].as_ref().map_or_else(|| Arc::from(text), |name| Arc::clone(&name.text))
             }
             None => self.add(hash, text),
