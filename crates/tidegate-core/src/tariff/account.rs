@@ -1,5 +1,6 @@
 use super::Tariffs;
 use super::segment::Segment;
+use super::sums::{Sum, Sums};
 use super::tariff_set::{Lane, Verdict};
 use crate::usage::{Charge, Fallback};
 use rust_decimal::Decimal;
@@ -10,49 +11,38 @@ use std::sync::Arc;
 pub(super) struct Account {
     pub(super) tenant: Arc<str>,
     pub(super) meter: Arc<str>,
-    pub(super) sums: Vec<Sum>,
+    pub(super) sums: Sums,
     /// The last batch that had a record of it.
     pub(super) touched: u64,
     /// Of which set of tariffs the lane and the memo are.
     generation: u32,
-    lane: Lane,
     memo: Memo,
-}
-
-/// How much was used in a period.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sum {
-    pub(super) period: Segment,
-    pub(super) used: Decimal,
-    /// The last batch that changed it.
-    pub(super) touched: u64,
+    lane: Box<Lane>,
 }
 
 /// What holds for a stretch of time. Most records fall into the one of the record before.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Memo {
     same: Segment,
     verdict: Verdict,
-    /// The sum that the tiers depend on.
-    tier_sum: Option<u32>,
-    /// All sums that have this stretch.
-    sums: Vec<u32>,
+    /// Whether the first sum has this stretch; if the price depends on a sum, it is that one.
+    counts_first: bool,
+    /// Whether other sums have it, which are then looked for.
+    counts_more: bool,
 }
 
 // === impl Account ===
 
 impl Account {
     pub(super) fn new(tenant: Arc<str>, meter: Arc<str>) -> Self {
-        let verdict = Verdict::Gap(Fallback::UnknownMeter);
-        Self {
-            tenant,
-            meter,
-            sums: Vec::new(),
-            touched: 0,
-            generation: 0,
-            lane: Lane::default(),
-            memo: Memo { same: Segment::NEVER, verdict, tier_sum: None, sums: Vec::new() },
-        }
+        let memo = Memo {
+            same: Segment::NEVER,
+            verdict: Verdict::Gap(Fallback::UnknownMeter),
+            counts_first: false,
+            counts_more: false,
+        };
+        let (sums, lane) = (Sums::default(), Box::default());
+        Self { tenant, meter, sums, touched: 0, generation: 0, memo, lane }
     }
 
     #[inline]
@@ -61,6 +51,7 @@ impl Account {
     }
 
     /// How many places of a book it takes.
+    #[inline]
     pub(super) fn weight(&self) -> usize {
         self.sums.len().max(1)
     }
@@ -73,16 +64,12 @@ impl Account {
 
     /// What may price it, when that is known of this set of tariffs.
     pub(super) fn lane(&self, generation: u32) -> Option<&Lane> {
-        (self.generation == generation).then_some(&self.lane)
-    }
-
-    pub(super) fn has(&self, period: Segment) -> bool {
-        self.sums.iter().any(|sum| sum.period == period)
+        (self.generation == generation).then_some(&*self.lane)
     }
 
     /// Adds a sum, unless it is there.
     pub(super) fn add(&mut self, sum: Sum) {
-        if !self.has(sum.period) {
+        if !self.sums.has(sum.period) {
             self.sums.push(sum);
             self.forget();
         }
@@ -101,43 +88,55 @@ impl Account {
         at_ns: i64,
     ) -> usize {
         if self.generation != generation {
-            self.lane = tariffs.lane(&self.tenant, &self.meter);
+            *self.lane = tariffs.lane(&self.tenant, &self.meter);
             self.generation = generation;
         }
+        let (verdict, run) = tariffs.verdict(&self.lane, at_ns);
+        let tier_counter = tariffs.tier_counter(verdict);
         let before = self.sums.len();
         let sums = &mut self.sums;
-        let mut same = tariffs.periods(&self.lane, at_ns, |period| {
-            if !sums.iter().any(|sum| sum.period == period) {
+        let mut same = tariffs.periods(&self.lane, at_ns, |counter, period| {
+            if !sums.has(period) {
                 sums.push(Sum { period, used: Decimal::ZERO, touched: batch });
             }
-        });
-        self.memo.sums.clear();
-        for (index, sum) in (0..).zip(&self.sums) {
-            if sum.period.contains(at_ns) {
-                same = same.and(sum.period);
-                self.memo.sums.push(index);
-            } else {
-                same = same.without(sum.period, at_ns);
+            if tier_counter == Some(counter) {
+                sums.bring_first(period);
             }
+        });
+        for sum in sums.iter() {
+            same = match sum.period.contains(at_ns) {
+                true => same.and(sum.period),
+                false => same.without(sum.period, at_ns),
+            };
         }
-        let (verdict, run) = tariffs.verdict(&self.lane, at_ns);
-        self.memo.same = same.and(run);
-        self.memo.verdict = verdict;
-        self.memo.tier_sum = self.tier_sum(tariffs, verdict, at_ns);
-        self.sums.len() - before
+        self.memo = Memo {
+            same: same.and(run),
+            verdict,
+            counts_first: sums.first.is_some_and(|sum| sum.period.contains(at_ns)),
+            counts_more: sums.more.iter().any(|sum| sum.period.contains(at_ns)),
+        };
+        sums.len() - before
     }
 
-    /// Prices a quantity by what is remembered, and counts it.
+    /// Prices a quantity at a time that is [remembered](Self::remembers), and counts it.
     #[inline]
-    pub(super) fn charge(&mut self, tariffs: &Tariffs, quantity: Decimal, batch: u64) -> Charge {
+    pub(super) fn charge(
+        &mut self,
+        tariffs: &Tariffs,
+        (quantity, at_ns): (Decimal, i64),
+        batch: u64,
+    ) -> Charge {
         self.touched = batch;
-        let tier_sum = self.memo.tier_sum.and_then(|index| self.sums.get(index as usize));
-        let used = tier_sum.map_or(Decimal::ZERO, |sum| sum.used);
-        let mut fits = true;
-        for index in &self.memo.sums {
-            if let Some(sum) = self.sums.get_mut(*index as usize) {
-                fits &= sum.count(quantity);
-                sum.touched = batch;
+        let (mut used, mut fits) = (Decimal::ZERO, true);
+        if self.memo.counts_first
+            && let Some(sum) = &mut self.sums.first
+        {
+            used = sum.used;
+            fits = sum.count(quantity, batch);
+        }
+        if self.memo.counts_more {
+            for sum in self.sums.more.iter_mut().filter(|sum| sum.period.contains(at_ns)) {
+                fits &= sum.count(quantity, batch);
             }
         }
         if !fits {
@@ -149,27 +148,8 @@ impl Account {
     /// Takes a quantity out of all sums that have that time.
     pub(super) fn uncount(&mut self, quantity: Decimal, at_ns: i64) {
         for sum in self.sums.iter_mut().filter(|sum| sum.period.contains(at_ns)) {
-            sum.count(-quantity);
+            sum.add(-quantity);
         }
-    }
-
-    fn tier_sum(&self, tariffs: &Tariffs, verdict: Verdict, at_ns: i64) -> Option<u32> {
-        let Verdict::Rate { tariff, .. } = verdict else { return None };
-        let period = tariffs.period(tariffs.tariff(tariff).counter?, at_ns);
-        let index = self.sums.iter().position(|sum| sum.period == period)?;
-        u32::try_from(index).ok()
-    }
-}
-
-// === impl Sum ===
-
-impl Sum {
-    /// Whether the sum with the quantity fits; when not, it stays.
-    #[inline]
-    fn count(&mut self, quantity: Decimal) -> bool {
-        let used = super::exact::add(self.used, quantity);
-        self.used = used.unwrap_or(self.used);
-        used.is_some()
     }
 }
 

@@ -1,12 +1,14 @@
-use super::account::{Account, Sum};
+use super::account::Account;
+use super::sums::Sum;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How many places a book has where nothing else is said: about 20 MB.
 pub const BOOK_KEYS_DEFAULT: usize = 100_000;
 
-/// Places in front of the map, for names that were looked up lately: 64 KiB, so that they stay in a core's cache.
-const NEAR_SLOTS: usize = 1 << 14;
+/// Places in front of the map, for names that were looked up lately: at first 4 KiB, at most 1 MiB.
+const NEAR_SLOTS_MIN: usize = 1 << 10;
+const NEAR_SLOTS_MAX: usize = 1 << 18;
 const EMPTY: u32 = u32::MAX;
 
 /// The accounts of all tenants and meters seen lately. It has a capacity, and exceeds it only by what is not
@@ -51,7 +53,7 @@ impl Book {
             accounts: Vec::new(),
             free: Vec::new(),
             places: BTreeMap::new(),
-            near: vec![EMPTY; NEAR_SLOTS],
+            near: vec![EMPTY; NEAR_SLOTS_MIN],
             keys: 0,
             capacity: capacity.max(1),
             sweep_when_durable: 0,
@@ -71,7 +73,7 @@ impl Book {
     }
 
     pub(super) fn get(&self, tenant: &Arc<str>, meter: &Arc<str>) -> Option<&Account> {
-        let near = self.near[slot(tenant, meter)];
+        let near = self.near[self.slot(tenant, meter)];
         if let Some(Some(account)) = self.accounts.get(near as usize)
             && account.is(tenant, meter)
         {
@@ -89,11 +91,11 @@ impl Book {
         meter: &Arc<str>,
         act: impl FnOnce(&mut Account) -> T,
     ) -> T {
-        let slot = slot(tenant, meter);
+        let slot = self.slot(tenant, meter);
         let near = self.near[slot] as usize;
         let known =
             matches!(self.accounts.get(near), Some(Some(account)) if account.is(tenant, meter));
-        let place = if known { near } else { self.place(tenant, meter, slot) };
+        let place = if known { near } else { self.place(tenant, meter) };
         let account = self.accounts[place]
             .get_or_insert_with(|| Account::new(Arc::clone(tenant), Arc::clone(meter)));
         let before = account.weight();
@@ -134,7 +136,7 @@ impl Book {
         dropped
     }
 
-    fn place(&mut self, tenant: &Arc<str>, meter: &Arc<str>, slot: usize) -> usize {
+    fn place(&mut self, tenant: &Arc<str>, meter: &Arc<str>) -> usize {
         let name = (Arc::clone(tenant), Arc::clone(meter));
         if !self.places.contains_key(&name) {
             // A batch may be on its way that found its sums here and expects them: only names without any go.
@@ -149,8 +151,18 @@ impl Book {
                 (accounts.len() - 1) as u32
             })
         });
+        // One in four is taken at most, so that few share a place.
+        if self.places.len() > self.near.len() / 4 && self.near.len() < NEAR_SLOTS_MAX {
+            self.near = vec![EMPTY; self.near.len() * 4];
+        }
+        let slot = self.slot(tenant, meter);
         self.near[slot] = place;
         place as usize
+    }
+
+    #[inline]
+    fn slot(&self, tenant: &str, meter: &str) -> usize {
+        hash(tenant, meter) as usize & (self.near.len() - 1)
     }
 
     /// Up to which batch keys must go so that so many do.
@@ -159,7 +171,7 @@ impl Book {
         for account in self.accounts.iter().flatten() {
             let durable = account.sums.iter().map(|sum| sum.touched);
             touched.extend(durable.filter(|batch| *batch <= durable_through));
-            touched.extend(account.sums.is_empty().then_some(account.touched));
+            touched.extend((account.sums.len() == 0).then_some(account.touched));
         }
         let last = touched.len().checked_sub(1)?;
         Some(*touched.select_nth_unstable(last.min(excess.saturating_sub(1))).1)
@@ -173,7 +185,7 @@ impl Book {
             let weight = account.weight();
             let keep = |sum: &Sum| sum.touched > cutoff.min(durable_through);
             account.sums.retain(keep);
-            if account.sums.is_empty() && account.touched <= cutoff {
+            if account.sums.len() == 0 && account.touched <= cutoff {
                 self.keys -= weight;
                 self.places.remove(&(Arc::clone(&account.tenant), Arc::clone(&account.meter)));
                 *entry = None;
@@ -189,15 +201,16 @@ impl Book {
 
 /// A hash of two names. Nothing but speed depends on it.
 #[inline]
-fn slot(tenant: &str, meter: &str) -> usize {
+fn hash(tenant: &str, meter: &str) -> u64 {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(FACTOR);
     let mut hash = tenant.len() as u64;
     for name in [tenant, meter] {
         let (words, rest) = name.as_bytes().as_chunks::<8>();
         hash = words.iter().fold(hash, |hash, word| mix(hash, u64::from_le_bytes(*word)));
-        hash = rest.iter().fold(hash, |hash, byte| hash << 8 ^ hash >> 56 ^ u64::from(*byte));
-        hash = mix(hash, 0);
+        let last = rest.iter().fold(0, |last, byte| last << 8 | u64::from(*byte));
+        hash = mix(hash, last);
     }
-    (hash >> 50) as usize
+    // A product's high bits depend on most of what went in.
+    hash >> 32
 }

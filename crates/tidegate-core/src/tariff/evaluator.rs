@@ -1,6 +1,6 @@
-use super::account::Sum;
 use super::book::{BOOK_KEYS_DEFAULT, Book};
 use super::segment::Segment;
+use super::sums::Sum;
 use super::{BookStats, Tariffs, TierKey};
 use crate::usage::{PricedRecord, UsageRecord};
 use rust_decimal::Decimal;
@@ -110,6 +110,9 @@ impl Evaluator {
     #[must_use]
     pub fn missing(&self, records: &[UsageRecord]) -> Vec<TierKey> {
         let mut missing = BTreeSet::new();
+        if !self.tariffs.have_tiers() {
+            return Vec::new();
+        }
         for record in records {
             let account = self.book.get(&record.tenant, &record.meter);
             if account.is_some_and(|known| known.remembers(self.generation, record.time_ns)) {
@@ -123,8 +126,8 @@ impl Evaluator {
                     &fresh
                 }
             };
-            self.tariffs.periods(lane, record.time_ns, |period| {
-                if !account.is_some_and(|known| known.has(period)) {
+            self.tariffs.periods(lane, record.time_ns, |_, period| {
+                if !account.is_some_and(|known| known.sums.has(period)) {
                     missing.insert(key(record, period));
                 }
             });
@@ -155,7 +158,7 @@ impl Evaluator {
                 let added = account.learn(tariffs, (*generation, batch), record.time_ns);
                 *unloaded += added as u64;
             }
-            account.charge(tariffs, record.quantity, batch)
+            account.charge(tariffs, (record.quantity, record.time_ns), batch)
         });
         PricedRecord { record, charge }
     }

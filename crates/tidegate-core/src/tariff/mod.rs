@@ -17,6 +17,7 @@ mod period;
 mod quote;
 mod segment;
 mod spec;
+mod sums;
 mod tariff_set;
 mod tiers;
 mod time_text;

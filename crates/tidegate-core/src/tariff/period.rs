@@ -1,8 +1,8 @@
 use super::segment::{Segment, seconds};
 use super::zone::Zone;
+use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan};
 use std::fmt;
 use std::str::FromStr;
 
@@ -56,12 +56,13 @@ impl Period {
     }
 
     fn day_after(self, first: Date) -> Date {
-        let length = match self {
-            Self::Day => 1.day(),
-            Self::Month => 1.month(),
-            Self::Year => 1.year(),
+        let next = match (self, first.month()) {
+            (Self::Day, _) => first.tomorrow(),
+            (Self::Month, ..12) => Date::new(first.year(), first.month() + 1, 1),
+            (Self::Month | Self::Year, _) => Date::new(first.year() + 1, 1, 1),
         };
-        first.saturating_add(length)
+        // No record is near the end of the calendar, the year 9999.
+        next.unwrap_or(Date::MAX)
     }
 }
 

@@ -1,4 +1,3 @@
-use super::segment::Segment;
 use super::tariff_set::Verdict;
 use super::{Tariffs, TierKey, exact};
 use crate::usage::Charge;
@@ -56,27 +55,24 @@ impl Tariffs {
             }),
             None => self.by_fallback(quantity, crate::usage::Fallback::OutOfRange),
         };
-        let (tariff, window, period) = self.placed(verdict, time_ns);
-        let tier_key = period.map(|period| TierKey {
-            tenant: Arc::from(tenant),
-            meter: Arc::from(meter),
-            from_ns: period.from_ns,
-            until_ns: period.until_ns,
-        });
+        let tier_key =
+            self.tier_counter(verdict).map(|counter| self.period(counter, time_ns)).map(|period| {
+                TierKey {
+                    tenant: Arc::from(tenant),
+                    meter: Arc::from(meter),
+                    from_ns: period.from_ns,
+                    until_ns: period.until_ns,
+                }
+            });
+        let (tariff, window) = self.placed(verdict);
         Quote { charge, tariff, window, parts, tier_key }
     }
 
-    fn placed(
-        &self,
-        verdict: Verdict,
-        time_ns: i64,
-    ) -> (Option<usize>, Option<usize>, Option<Segment>) {
-        let Verdict::Rate { tariff: number, rate } = verdict else { return (None, None, None) };
-        let (tariff, rate) = (self.tariff(number), usize::from(rate));
-        let is_window = rate < self.specs[number as usize].windows.len();
-        let depends = tariff.rates[rate].depend();
-        let period =
-            tariff.counter.filter(|_| depends).map(|counter| self.period(counter, time_ns));
-        (Some(number as usize), is_window.then_some(rate), period)
+    /// Which tariff, and which of its windows.
+    fn placed(&self, verdict: Verdict) -> (Option<usize>, Option<usize>) {
+        let Verdict::Rate { tariff, rate } = verdict else { return (None, None) };
+        let (tariff, rate) = (tariff as usize, usize::from(rate));
+        let is_window = rate < self.specs[tariff].windows.len();
+        (Some(tariff), is_window.then_some(rate))
     }
 }

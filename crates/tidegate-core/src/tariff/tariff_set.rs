@@ -121,6 +121,12 @@ impl Tariffs {
         Lane { candidates, counters }
     }
 
+    /// Whether any price depends on what was used before.
+    pub(super) fn have_tiers(&self) -> bool {
+        !self.counters.is_empty()
+    }
+
+    #[inline]
     pub(super) fn tariff(&self, number: u32) -> &Tariff {
         &self.tariffs[number as usize]
     }
@@ -152,7 +158,7 @@ impl Tariffs {
         &self,
         lane: &Lane,
         at_ns: i64,
-        mut each: impl FnMut(Segment),
+        mut each: impl FnMut(u16, Segment),
     ) -> Segment {
         let mut same = Segment::ALWAYS;
         for number in &lane.counters {
@@ -164,10 +170,17 @@ impl Tariffs {
                 tariff.counter == Some(*number) && common.from_ns < common.until_ns
             });
             if needed {
-                each(period);
+                each(*number, period);
             }
         }
         same
+    }
+
+    /// What counts the sum that the price depends on.
+    pub(super) fn tier_counter(&self, verdict: Verdict) -> Option<u16> {
+        let Verdict::Rate { tariff, rate } = verdict else { return None };
+        let tariff = self.tariff(tariff);
+        tariff.counter.filter(|_| tariff.rates[usize::from(rate)].depend())
     }
 
     pub(super) fn period(&self, counter: u16, at_ns: i64) -> Segment {

@@ -65,19 +65,19 @@ impl Tiers {
             each(Cut { tier: Some(0), quantity, unit_price, amount });
             return Some(Cost { amount, beyond: false });
         }
-        let mut cost = Cost { amount: Decimal::ZERO, beyond: false };
         let (mut used, mut left) = (used, quantity);
+        let mut cost = Cost { amount: Decimal::ZERO, beyond: false };
         while !left.is_zero() {
             let (tier, room) = self.room(used, left)?;
             let part = room.map_or(left, |room| nearer(left, room));
             let unit_price = tier.map_or(beyond, |tier| self.tiers[tier].unit_price);
             let amount = exact::mul(part, unit_price)?;
             each(Cut { tier, quantity: part, unit_price, amount });
-            cost.amount = exact::add(cost.amount, amount)?;
             cost.beyond |= tier.is_none();
-            if part == left {
-                break;
+            if part == left && cost.amount.is_zero() {
+                return Some(Cost { amount, ..cost });
             }
+            cost.amount = exact::add(cost.amount, amount)?;
             left = exact::sub(left, part)?;
             used = exact::add(used, part)?;
         }
@@ -109,7 +109,7 @@ impl Tiers {
 
 /// The one of two numbers of the same sign that is nearer to zero.
 fn nearer(a: Decimal, b: Decimal) -> Decimal {
-    if a.abs() <= b.abs() { a } else { b }
+    if a.is_sign_negative() { a.max(b) } else { a.min(b) }
 }
 
 #[cfg(test)]
