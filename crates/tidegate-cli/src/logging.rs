@@ -33,6 +33,13 @@ pub fn start(log: &LogConfig) -> Result<(), Failure> {
     started.map_err(|error| Failure::Runtime(format!("can't start logging: {error}")))
 }
 
+/// What others tell of themselves at `info` is for who works on them; who wants it can say so.
 fn filter(log: &LogConfig) -> Result<EnvFilter, ParseError> {
-    EnvFilter::try_new(&log.level)
+    let mut filter = EnvFilter::try_new(&log.level)?;
+    for library in ["fjall", "lsm_tree"] {
+        if matches!(log.level.trim(), "info") {
+            filter = filter.add_directive(format!("{library}=warn").parse()?);
+        }
+    }
+    Ok(filter)
 }

@@ -59,6 +59,14 @@ impl UsageQuery {
         Self { by, from_ns, until_ns, tenant: None, meter: None }
     }
 
+    /// Only of one tenant, of one meter, or of both.
+    #[must_use]
+    pub fn only(mut self, tenant: Option<&str>, meter: Option<&str>) -> Self {
+        self.tenant = tenant.map(str::to_owned);
+        self.meter = meter.map(str::to_owned);
+        self
+    }
+
     /// From when on, at the start of a minute.
     #[must_use]
     pub fn from_ns(&self) -> i64 {

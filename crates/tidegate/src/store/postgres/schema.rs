@@ -22,6 +22,7 @@ impl Schema {
         (begins && name.len() <= 63 && name.bytes().all(fits)).then(|| Self(name.to_owned()))
     }
 
+    #[cfg(test)]
     pub(super) fn name(&self) -> &str {
         &self.0
     }

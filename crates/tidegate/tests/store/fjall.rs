@@ -1,0 +1,172 @@
+use crate::place::{Place, run};
+use crate::records::*;
+use crate::support::folder::TempFolder;
+use std::fs;
+use tidegate::store::{
+    AnyStore, Appended, FjallStore, PricedBatch, Store, StoreError, UsageBy, UsageQuery,
+};
+
+async fn refusal(folder: &std::path::Path) -> StoreError {
+    FjallStore::open(folder).await.err().unwrap()
+}
+
+#[test]
+fn a_folder_has_one_user_at_a_time() {
+    run(async {
+        let folder = TempFolder::new("locked");
+        let store = FjallStore::open(folder.path()).await.unwrap();
+        let error = refusal(folder.path()).await;
+        assert!(error.is_temporary(), "{error}");
+        let text = error.to_string();
+        assert!(
+            text.contains(folder.path().to_str().unwrap()) && text.contains("in use"),
+            "{text}"
+        );
+        // It does not take `close`: a store that is dropped lets go of its folder too.
+        drop(store);
+        FjallStore::open(folder.path()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_folder_of_something_else_is_left_alone() {
+    run(async {
+        let folder = TempFolder::new("foreign");
+        fs::write(folder.path().join("thesis.txt"), "years of work").unwrap();
+        let error = refusal(folder.path()).await;
+        assert!(
+            matches!(&error, StoreError::Unusable(text) if text.contains("thesis.txt")),
+            "{error}"
+        );
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    });
+}
+
+#[test]
+fn a_newer_version_is_not_touched() {
+    run(async {
+        let folder = TempFolder::new("newer");
+        FjallStore::open(folder.path()).await.unwrap().close().await;
+        for (written, expected) in
+            [("tidegate store 2\n", "version 2"), ("?", "not ours"), ("", "not ours")]
+        {
+            fs::write(folder.path().join("version"), written).unwrap();
+            let error = refusal(folder.path()).await;
+            assert!(
+                matches!(&error, StoreError::Unusable(text) if text.contains(expected)),
+                "{error}"
+            );
+        }
+        fs::write(folder.path().join("version"), "tidegate store 1\n").unwrap();
+        FjallStore::open(folder.path()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_start_that_was_killed_is_begun_again() {
+    run(async {
+        let folder = TempFolder::new("half");
+        // What may be there before the engine's folder has its name.
+        fs::write(folder.path().join("lock"), "").unwrap();
+        fs::write(folder.path().join("version.new"), "tide").unwrap();
+        let store = FjallStore::open(folder.path()).await.unwrap();
+        append(&store, vec![one("a", 1)]).await;
+        store.close().await;
+        let half = folder.path().join("data.new");
+        fs::create_dir(&half).unwrap();
+        fs::write(half.join("0.jnl"), "half").unwrap();
+        let store = FjallStore::open(folder.path()).await.unwrap();
+        assert_eq!(count(&store).await, 1);
+        store.close().await;
+        fs::remove_dir_all(folder.path().join("data")).unwrap();
+        let store = FjallStore::open(folder.path()).await.unwrap();
+        assert_eq!(count(&store).await, 0);
+    });
+}
+
+#[test]
+fn a_file_is_no_folder() {
+    run(async {
+        let folder = TempFolder::new("file");
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(refusal(&file).await.to_string().contains(file.to_str().unwrap()));
+        let error = AnyStore::open("sqlite://x").await.err().unwrap();
+        assert!(
+            matches!(&error, StoreError::Unusable(text) if text.contains("sqlite://")),
+            "{error}"
+        );
+    });
+}
+
+/// Enough appends that sums are written to the engine several times, and tables too.
+#[test]
+fn sums_are_the_same_before_and_after_they_are_written() {
+    run(async {
+        let place = Place::folder();
+        let mut store = place.open().await;
+        let mut records = 0;
+        for seq in 1..=60 {
+            let tenants = (0..400).map(|number| format!("tenant-{}", (seq * 7 + number) % 1_000));
+            let each = tenants.map(|tenant| {
+                at(record(&tenant, "tokens", "1", "0.25"), NOW_NS + seq as i64 * 20_000_000_000)
+            });
+            append(&store, vec![batch("a", seq, each.collect())]).await;
+            records += 400;
+            if seq % 20 == 0 {
+                store.close().await;
+                store = place.open().await;
+            }
+            let rows = usage(&store, &all(UsageBy::Meter)).await;
+            assert_eq!((rows[0].records, rows[0].quantity), (records, Some(records.into())));
+            assert_eq!(rows[0].amount, number("0.25") * number(&records.to_string()));
+        }
+        let rows = usage(&store, &UsageQuery::new(UsageBy::Tenant, NOW_NS, i64::MAX)).await;
+        assert_eq!(rows.len(), 813);
+        assert_eq!(count(&store).await, records);
+    });
+}
+
+/// Small appends are many blocks: they too must not pile up in what a start has to read again.
+#[test]
+fn many_small_appends_are_all_counted() {
+    run(async {
+        let place = Place::folder();
+        let store = std::sync::Arc::new(place.open().await);
+        let tasks = (0..32).map(|task: u64| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                for seq in 1..=100 {
+                    let outcomes = append(&*store, vec![one(&format!("s{task}"), seq)]).await;
+                    assert_eq!(outcomes, [Appended::New]);
+                }
+            })
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.unwrap();
+        }
+        assert_eq!(count(&*store).await, 3_200);
+        std::sync::Arc::into_inner(store).unwrap().close().await;
+        assert_eq!(count(&place.open().await).await, 3_200);
+    });
+}
+
+/// A caller that leaves while its batches wait has stored them or not, as a whole.
+#[test]
+fn an_append_that_is_dropped_is_whole_or_nothing() {
+    run(async {
+        let place = Place::folder();
+        let store = place.open().await;
+        for seq in 1..=50 {
+            let records = vec![record("acme", "tokens", "1", "1"); 1_000];
+            let append = store.append(vec![batch("a", seq, records)]);
+            let _ = tokio::time::timeout(std::time::Duration::from_micros(seq * 40), append).await;
+        }
+        let repeat: Vec<PricedBatch> = (1..=50)
+            .map(|seq| batch("a", seq, vec![record("acme", "tokens", "1", "1"); 1_000]))
+            .collect();
+        let before = append(&store, repeat).await;
+        assert!(before.iter().any(|outcome| *outcome == Appended::Repeat));
+        assert_eq!((count(&store).await, store.seen("a").await.unwrap().low()), (50_000, 50));
+    });
+}

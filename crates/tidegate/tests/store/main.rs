@@ -1,0 +1,13 @@
+//! What a store promises, asked of every store: one list of cases runs on a folder and on a real PostgreSQL. Then
+//! what each may do wrong in its own way.
+
+mod conformance;
+mod disk_full;
+mod fjall;
+mod kill;
+mod model;
+mod place;
+mod postgres;
+mod records;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,195 @@
+//! A store that can't be wrong, because it is too slow to be anything else; and histories to hold others against.
+
+use crate::place::Place;
+use crate::records::{MINUTE_NS, NOW_NS, all, scan, sort};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+use rust_decimal::Decimal;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tidegate::store::{Appended, Origin, PricedBatch, Refused, Store, UsageBy, UsageQuery};
+use tidegate::usage::{Charge, Fallback, PricedRecord, UsageRecord};
+
+/// How many histories; each is on a store of its own.
+const HISTORIES: usize = 12;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append(Vec<PricedBatch>),
+    Reopen,
+    Ask { by: UsageBy, from_ns: i64, until_ns: i64, tenant: Option<String>, meter: Option<String> },
+}
+
+/// Everything that was ever appended.
+#[derive(Default)]
+struct Model {
+    seen: BTreeMap<Arc<str>, (u64, BTreeSet<u64>)>,
+    records: Vec<PricedRecord>,
+}
+
+/// A row as a test compares it.
+type Row = (Option<String>, Option<String>, String, u64, u64, Option<Decimal>, Decimal);
+
+fn any_record() -> impl Strategy<Value = PricedRecord> {
+    let name = prop::sample::select(vec!["a", "b", "ab", "é", "a\0"]);
+    let minutes = prop_oneof![0_i64..3, -3_000_i64..3_000, -2_000_000_i64..2_000_000];
+    // Sums of these fit into a decimal number, so that it is a judge.
+    let number = (-1_000_000_000_i64..1_000_000_000, 0_u32..=6)
+        .prop_map(|(digits, scale)| Decimal::new(digits, scale));
+    let currency = prop::sample::select(vec!["USD", "EUR"]);
+    (name.clone(), name, number.clone(), number, minutes, 0..MINUTE_NS, currency, 0_u8..=4)
+        .prop_map(|(tenant, meter, quantity, amount, minutes, rest_ns, currency, fallback)| {
+            PricedRecord {
+                record: UsageRecord {
+                    tenant: Arc::from(tenant),
+                    meter: Arc::from(meter),
+                    quantity,
+                    time_ns: NOW_NS + minutes * MINUTE_NS + rest_ns,
+                    labels: Arc::from(""),
+                },
+                charge: Charge {
+                    amount,
+                    currency: currency.parse().unwrap(),
+                    tariff: Arc::from("t"),
+                    fallback: Fallback::from_code(fallback),
+                },
+            }
+        })
+}
+
+fn any_batch() -> impl Strategy<Value = PricedBatch> {
+    let sender = prop::sample::select(vec!["s", "t"]);
+    let seq = prop_oneof![9 => 1_u64..12, 1 => 1_020_u64..1_040];
+    let origin =
+        prop::option::weighted(0.9, (sender, seq, prop_oneof![3 => Just(0), 1 => 0_u64..8]));
+    (origin, prop::collection::vec(any_record(), 0..12)).prop_map(|(origin, records)| PricedBatch {
+        origin: origin.map(|(sender, seq, settled)| Origin {
+            sender: Arc::from(sender),
+            seq,
+            settled,
+        }),
+        records,
+    })
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let name = || prop::option::weighted(0.3, prop::sample::select(vec!["a", "ab", "é", "x"]));
+    let by = prop::sample::select(vec![UsageBy::Tenant, UsageBy::Meter, UsageBy::Both]);
+    let minute = || prop_oneof![-4_i64..4, -4_000_i64..4_000, -3_000_000_i64..3_000_000];
+    prop_oneof![
+        6 => prop::collection::vec(any_batch(), 0..4).prop_map(Step::Append),
+        1 => Just(Step::Reopen),
+        3 => (by, minute(), minute(), name(), name()).prop_map(|(by, from, until, tenant, meter)| Step::Ask {
+            by,
+            from_ns: NOW_NS + from * MINUTE_NS,
+            until_ns: NOW_NS + until * MINUTE_NS,
+            tenant: tenant.map(str::to_owned),
+            meter: meter.map(str::to_owned),
+        }),
+    ]
+}
+
+impl Model {
+    fn append(&mut self, batch: &PricedBatch) -> Appended {
+        let outcome = self.outcome(batch);
+        if outcome == Appended::New {
+            self.records.extend(batch.records.iter().cloned());
+        }
+        outcome
+    }
+
+    fn outcome(&mut self, batch: &PricedBatch) -> Appended {
+        let Some(origin) = &batch.origin else { return Appended::New };
+        let (settled, seen) = self.seen.entry(origin.sender.clone()).or_default();
+        *settled = (*settled).max(origin.settled);
+        // All that is settled, and what follows it without a gap.
+        let mut low = *settled;
+        while seen.contains(&(low + 1)) {
+            low += 1;
+        }
+        if origin.seq <= low || seen.contains(&origin.seq) {
+            Appended::Repeat
+        } else if origin.seq > low + 1024 {
+            Appended::Refused(Refused::TooFar)
+        } else {
+            seen.insert(origin.seq);
+            Appended::New
+        }
+    }
+
+    fn usage(&self, query: &UsageQuery) -> Vec<Row> {
+        let mut rows = BTreeMap::<_, (u64, u64, Decimal, Decimal)>::new();
+        for PricedRecord { record, charge } in &self.records {
+            let wanted = (query.from_ns()..query.until_ns()).contains(&record.time_ns)
+                && query.tenant.as_deref().is_none_or(|only| only == &*record.tenant)
+                && query.meter.as_deref().is_none_or(|only| only == &*record.meter);
+            if wanted {
+                let tenant = (query.by != UsageBy::Meter).then(|| record.tenant.to_string());
+                let meter = (query.by != UsageBy::Tenant).then(|| record.meter.to_string());
+                let row = rows.entry((tenant, meter, charge.currency.to_string())).or_default();
+                row.0 += 1;
+                row.1 += u64::from(charge.fallback.is_some());
+                row.2 += record.quantity;
+                row.3 += charge.amount;
+            }
+        }
+        let row = |((tenant, meter, currency), (records, fallbacks, quantity, amount)): (_, _)| {
+            let (tenant, meter): (Option<String>, Option<String>) = (tenant, meter);
+            let quantity = meter.is_some().then_some(quantity);
+            (tenant, meter, currency, records, fallbacks, quantity, amount)
+        };
+        rows.into_iter().map(row).collect()
+    }
+}
+
+async fn asked(store: &impl Store, query: &UsageQuery) -> Vec<Row> {
+    let rows = store.usage(query).await.unwrap().into_iter().map(|row| {
+        let (tenant, meter, currency) = (row.tenant, row.meter, row.currency.to_string());
+        (tenant, meter, currency, row.records, row.fallbacks, row.quantity, row.amount)
+    });
+    rows.collect()
+}
+
+/// Runs histories on stores in one place, one after the other, all of them deleted at the end of each.
+pub async fn check(place: &Place) {
+    let mut runner = TestRunner::deterministic();
+    let histories = prop::collection::vec(any_step(), 1..40);
+    for _ in 0..HISTORIES {
+        let steps = histories.new_tree(&mut runner).unwrap().current();
+        replay(place, &steps).await;
+    }
+}
+
+async fn replay(place: &Place, steps: &[Step]) {
+    let (mut store, mut model) = (place.open().await, Model::default());
+    for step in steps {
+        match step {
+            Step::Append(batches) => {
+                let expected: Vec<_> = batches.iter().map(|batch| model.append(batch)).collect();
+                assert_eq!(store.append(batches.clone()).await.unwrap(), expected, "{steps:#?}");
+            }
+            Step::Reopen => {
+                store.close().await;
+                store = place.open().await;
+            }
+            Step::Ask { by, from_ns, until_ns, tenant, meter } => {
+                let query = UsageQuery::new(*by, *from_ns, *until_ns)
+                    .only(tenant.as_deref(), meter.as_deref());
+                assert_eq!(
+                    asked(&store, &query).await,
+                    model.usage(&query),
+                    "{query:?} {steps:#?}"
+                );
+            }
+        }
+    }
+    for by in [UsageBy::Tenant, UsageBy::Meter, UsageBy::Both] {
+        assert_eq!(asked(&store, &all(by)).await, model.usage(&all(by)), "{steps:#?}");
+    }
+    sort(&mut model.records);
+    assert_eq!(scan(&store, i64::MIN, i64::MAX).await, model.records, "{steps:#?}");
+    // The next history begins with nothing.
+    store.retain(i64::MAX).await.unwrap();
+    store.close().await;
+}
