@@ -5,6 +5,7 @@
 //!
 //! - [`admission`]: who may execute now, by priority, within exact limits.
 //! - [`frame`]: batches of records, and the answers to them, as bytes of a connection.
+//! - [`line_protocol`]: lines that say what was used, as records.
 //! - [`outbox`]: the queue of one destination, and what happens when it is full.
 //! - [`retry`]: whether, when and how often in all to try again what failed.
 //! - [`routing`]: which worker takes a request, and when all of them are too busy.
@@ -16,6 +17,7 @@
 pub mod admission;
 mod flow;
 pub mod frame;
+pub mod line_protocol;
 pub mod outbox;
 pub mod retry;
 pub mod routing;

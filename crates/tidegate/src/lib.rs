@@ -35,7 +35,7 @@ pub use tidegate_core::admission::{
     InFlightTracker, LoadState, MessageClass, MessageKind, MessagePriority, Outcome, OwnedPermit,
     Permit, PriorityLimits, PriorityLoadStats, Reason, Refusal, Role, Sharing,
 };
-pub use tidegate_core::{frame, sequence, signal, usage, window};
+pub use tidegate_core::{frame, line_protocol, sequence, signal, usage, window};
 
 #[cfg(feature = "ingest")]
 pub mod client;
