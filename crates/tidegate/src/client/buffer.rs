@@ -41,6 +41,8 @@ pub(super) struct Buffer {
     welcome: Option<Welcome>,
     given_up: Vec<GivenUp>,
     rejected_since_flush: u64,
+    /// Records that were handed back when the client ended.
+    handed_back: u64,
     totals: ClientStats,
     latencies: Latencies,
 }
@@ -94,6 +96,7 @@ impl Buffer {
             welcome: None,
             given_up: Vec::new(),
             rejected_since_flush: 0,
+            handed_back: 0,
             totals: ClientStats::default(),
             latencies: Latencies::new(),
             config: config.clone(),
@@ -228,13 +231,21 @@ impl Buffer {
     /// # Errors
     ///
     /// When all numbers of this sender are used.
-    pub(super) fn welcome(&mut self, welcome: Welcome, now: Duration) -> Result<(), NumbersUsed> {
+    pub(super) fn welcome(
+        &mut self,
+        welcome: Welcome,
+        unix_ns: u64,
+        now: Duration,
+    ) -> Result<(), NumbersUsed> {
         let first = self.welcome.is_none();
         if first && self.config.numbering == Numbering::Continue {
-            // What an earlier client of this name sent may still be on its way to the store. It kept less than
-            // a window unsettled, so its numbers end before this.
-            let base = welcome.settled_low.checked_add(2 * SEQ_WINDOW);
-            let base = base.filter(|base| *base < u64::MAX / 2).ok_or(NumbersUsed)?;
+            // What an earlier client of this name sent may still be on its way to the store, so that the server
+            // does not know its numbers. It began at an earlier time and cut less than a batch a nanosecond.
+            let beyond = welcome.settled_low.checked_add(2 * SEQ_WINDOW).ok_or(NumbersUsed)?;
+            let base = beyond.max(unix_ns);
+            if base > u64::MAX / 2 {
+                return Err(NumbersUsed);
+            }
             let (limits, class) = (self.config.batch, self.config.class);
             self.ledger.rebase(base, |frame, seq, settled| {
                 renumbered(frame, limits, |builder| builder.finish(seq, settled, class))
@@ -360,11 +371,17 @@ impl Buffer {
 
     /// Records that are neither durable nor given up.
     pub(super) fn unsettled_records(&self) -> u64 {
+        self.held_records() + self.handed_back
+    }
+
+    fn held_records(&self) -> u64 {
         self.ledger.records() + self.open.record_count() as u64
     }
 
     /// All that is neither durable nor given up: batches with their numbers, then what was not cut.
+    /// To be called at the end only.
     pub(super) fn drain(&mut self) -> Vec<(Option<u64>, Bytes)> {
+        self.handed_back = self.unsettled_records();
         let open = self.open.record_count();
         let cut = self.ledger.drain().into_iter().map(|(seq, held)| (Some(seq), held.frame));
         let mut all: Vec<_> = cut.collect();
@@ -376,7 +393,7 @@ impl Buffer {
 
     pub(super) fn stats(&self, now: Duration) -> ClientStats {
         ClientStats {
-            records_held: self.unsettled_records(),
+            records_held: self.held_records(),
             bytes_held: self.ledger.bytes() + self.open_bytes(),
             batches_in_flight: self.ledger.in_flight(),
             signal: self.board.current(now),

@@ -45,6 +45,10 @@ pub struct ClientConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numbering {
     /// Beyond all that was used under this name before: what this client sends is new.
+    ///
+    /// That is the time in nanoseconds since 1970 at which the server is first reached, or what the server knows
+    /// of, whichever is greater. A clock that was put back can do harm only while batches of the client before
+    /// are still on their way to the store.
     #[default]
     Continue,
     /// At 1: what this client sends is the same, from the beginning, as under this name before, cut in the same

@@ -175,10 +175,9 @@ impl Ledger {
         dropped
     }
 
-    /// All that is not over, with its numbers.
+    /// All that is not over, with its numbers. To be called at the end only: their numbers are free again.
     pub(super) fn drain(&mut self) -> Vec<(u64, Held)> {
         let first = self.base + self.over + 1;
-        self.over += self.held.len() as u64;
         (self.records, self.bytes, self.in_flight) = (0, 0, 0);
         let slots = std::mem::take(&mut self.held).into_iter().enumerate();
         slots.filter_map(|(place, held)| Some((first + place as u64, held?))).collect()

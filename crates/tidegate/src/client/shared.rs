@@ -4,7 +4,7 @@ use super::error::{ClientError, SendError, Trouble, TrySendError};
 use super::rejections::{Rejections, Reporter};
 use super::stats::ClientStats;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidegate_core::frame::{NotAdded, Welcome};
 use tidegate_core::usage::UsageRecord;
 use tokio::sync::{Notify, watch};
@@ -121,7 +121,9 @@ impl Shared {
             return Err(ClientError::Limits { server: server.to_owned(), field, ours, theirs });
         }
         let now = self.now();
-        let welcomed = self.change(|buffer| buffer.welcome(welcome, now));
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let unix_ns = u64::try_from(unix.as_nanos()).unwrap_or_default();
+        let welcomed = self.change(|buffer| buffer.welcome(welcome, unix_ns, now));
         self.over.notify_waiters();
         welcomed.map_err(|NumbersUsed| ClientError::NumbersUsed)
     }
