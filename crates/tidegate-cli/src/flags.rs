@@ -1,4 +1,5 @@
 use crate::mock_flags::{self, MockFlags};
+use crate::tariff_flags::{self, TariffCommand};
 use crate::threshold_flags::{self, ThresholdCommand};
 use crate::usage_flags::{self, UsageFlags};
 use clap::{Args, Parser, Subcommand};
@@ -54,6 +55,9 @@ pub enum Command {
     /// Read or change when the workers of a running gateway count as busy
     #[command(subcommand, after_help = threshold_flags::EXAMPLES)]
     Threshold(ThresholdCommand),
+    /// Check a file of tariffs, and price examples by it
+    #[command(subcommand, after_help = tariff_flags::EXAMPLES)]
+    Tariff(TariffCommand),
     /// Write, check or show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -8,6 +8,7 @@ mod flags;
 mod logging;
 mod mock_flags;
 mod sources;
+mod tariff_flags;
 mod threshold_flags;
 mod usage_flags;
 
@@ -38,6 +39,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Threshold(command) => {
             commands::threshold::run(&command).map(|()| ExitCode::SUCCESS)
         }
+        Command::Tariff(command) => commands::tariff::run(&command),
         Command::Config(command) => commands::config::run(&command).map(|()| ExitCode::SUCCESS),
     }
 }
