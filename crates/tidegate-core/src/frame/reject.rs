@@ -40,7 +40,7 @@ pub enum RejectReason {
     TooLarge,
     /// A batch before the hello.
     HelloExpected,
-    /// Another connection speaks for this sender.
+    /// A newer connection speaks for this sender. This one is closed.
     SenderTaken,
     /// More than 1,024 ahead of what is settled, or more batches in flight than the hello allows.
     TooFar,
