@@ -2,6 +2,8 @@
 //!
 //! The bytes there were not made by this program, so this is also a check against somebody else's encoder.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 use bytes::Bytes;
 use tidegate_core::admission::MessageClass;
 use tidegate_core::frame::{
