@@ -43,7 +43,7 @@ fn signal() -> impl Strategy<Value = BackpressureSignal> {
 fn hello() -> impl Strategy<Value = Hello> {
     ("[a-zA-Z0-9._:@/-]{1,128}", prop::collection::vec(any::<u8>(), 1..=16), "[a-z0-9/. ]{0,100}")
         .prop_map(|(sender, versions, software)| Hello {
-            sender: sender.parse().unwrap(),
+            sender: sender.parse().expect("of the safe set"),
             versions,
             software,
         })
@@ -108,7 +108,7 @@ fn frames_cut(stream: &[u8], sizes: &[usize]) -> Result<Vec<RawFrame>, FrameErro
 }
 
 fn one(frame: &[u8]) -> RawFrame {
-    let mut frames = frames_of(frame).unwrap();
+    let mut frames = frames_of(frame).expect("frames");
     assert_eq!(frames.len(), 1);
     frames.remove(0)
 }
