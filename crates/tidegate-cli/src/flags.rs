@@ -1,4 +1,5 @@
 use crate::mock_flags::{self, MockFlags};
+use crate::send_flags::{self, SendFlags};
 use crate::threshold_flags::{self, ThresholdCommand};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -34,6 +35,9 @@ pub enum Command {
     /// Start a synthetic inference server, for trying out and for drills
     #[command(after_help = mock_flags::EXAMPLES)]
     Mock(MockFlags),
+    /// Send usage records in line protocol to an ingest server, each counted once
+    #[command(after_help = send_flags::EXAMPLES)]
+    Send(SendFlags),
     /// Read or change when the workers of a running gateway count as busy
     #[command(subcommand, after_help = threshold_flags::EXAMPLES)]
     Threshold(ThresholdCommand),

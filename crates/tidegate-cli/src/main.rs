@@ -7,6 +7,7 @@ mod failure;
 mod flags;
 mod logging;
 mod mock_flags;
+mod send_flags;
 mod sources;
 mod threshold_flags;
 
@@ -32,6 +33,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Up(flags) => commands::up::run(&flags),
         Command::Mock(flags) => commands::mock::run(&flags),
+        Command::Send(flags) => commands::send::run(&flags),
         Command::Threshold(command) => {
             commands::threshold::run(&command).map(|()| ExitCode::SUCCESS)
         }

@@ -3,6 +3,7 @@
 mod banner;
 pub mod config;
 pub mod mock;
+pub mod send;
 mod signals;
 pub mod threshold;
 pub mod up;
