@@ -110,12 +110,13 @@ impl Case {
         Self::LineParse,
     ];
 
-    /// A line is to cost no more than JSON would, and a frame is to be worth its trouble. Writing lines is for tests
-    /// and generators only: nothing is asked of it.
+    /// A frame is to be worth its trouble. A line may cost half as much again as JSON: its names are not in quotes,
+    /// so that no byte can be skipped. Writing lines is for tests and generators only: nothing is asked of it.
     fn share_of_json_max(self) -> f64 {
         match self {
             Self::LineWrite => f64::INFINITY,
-            Self::Copy | Self::Json | Self::LineParse => 1.0,
+            Self::Copy | Self::Json => 1.0,
+            Self::LineParse => 1.5,
             Self::FrameEncode | Self::FrameDecode => 0.5,
         }
     }

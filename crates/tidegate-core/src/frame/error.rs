@@ -201,7 +201,9 @@ impl fmt::Display for FrameError {
                 let highest = kind.class().name();
                 write!(f, "a {kind} may not be {}: at most {highest}", class.name())
             }
-            Self::WrongKind { expected, given } => write!(f, "a {given} instead of a {expected}"),
+            Self::WrongKind { expected, given } => {
+                write!(f, "a frame of kind {given}: expected {expected}")
+            }
             Self::BadBody { at, expected } => {
                 write!(f, "byte {at} of the body: expected {expected}")
             }

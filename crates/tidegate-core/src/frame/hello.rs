@@ -1,5 +1,6 @@
 use super::cbor_reader::CborReader;
 use super::cbor_writer::write_frame;
+use super::text::cut;
 use super::{FrameError, FrameKind, FrameLimits, PROTOCOL_VERSION, RawFrame, SenderName};
 use crate::sequence::{SEQ_WINDOW, SeqWindow};
 use crate::signal::BackpressureSignal;
@@ -51,8 +52,7 @@ impl Hello {
     /// Of a sender that speaks this version.
     #[must_use]
     pub fn new(sender: SenderName, software: &str) -> Self {
-        let end = software.floor_char_boundary(Self::SOFTWARE_BYTES_MAX);
-        let software = software[..end].to_owned();
+        let software = cut(software, Self::SOFTWARE_BYTES_MAX).to_owned();
         Self { sender, versions: vec![PROTOCOL_VERSION], software }
     }
 

@@ -1,5 +1,5 @@
-/// So many bytes are looked at together: as wide as what processors compare at once, a few times over.
-const STRIDE: usize = 64;
+/// So many bytes are looked at together: what common processors compare at once.
+const STRIDE: usize = 16;
 
 /// The lines of a block, each with its newline; the last may have none.
 pub(super) struct Lines<'b> {
