@@ -1,5 +1,6 @@
 use crate::mock_flags::{self, MockFlags};
 use crate::tariff_flags::{self, TariffCommand};
+use crate::send_flags::{self, SendFlags};
 use crate::threshold_flags::{self, ThresholdCommand};
 use crate::usage_flags::{self, UsageFlags};
 use clap::{Args, Parser, Subcommand};
@@ -52,6 +53,9 @@ pub enum Command {
     /// Show what was used, and what it costs
     #[command(after_help = usage_flags::EXAMPLES)]
     Usage(UsageFlags),
+    /// Send usage records in line protocol to an ingest server, each counted once
+    #[command(after_help = send_flags::EXAMPLES)]
+    Send(SendFlags),
     /// Read or change when the workers of a running gateway count as busy
     #[command(subcommand, after_help = threshold_flags::EXAMPLES)]
     Threshold(ThresholdCommand),

@@ -7,6 +7,7 @@ mod failure;
 mod flags;
 mod logging;
 mod mock_flags;
+mod send_flags;
 mod sources;
 mod tariff_flags;
 mod threshold_flags;
@@ -36,6 +37,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Ingest(flags) => commands::ingest::run(&flags),
         Command::Usage(flags) => commands::usage::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::Mock(flags) => commands::mock::run(&flags),
+        Command::Send(flags) => commands::send::run(&flags),
         Command::Threshold(command) => {
             commands::threshold::run(&command).map(|()| ExitCode::SUCCESS)
         }

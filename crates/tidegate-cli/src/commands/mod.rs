@@ -5,6 +5,7 @@ pub mod config;
 pub mod ingest;
 pub mod mock;
 mod moment;
+pub mod send;
 mod signals;
 pub mod tariff;
 mod tariff_example;

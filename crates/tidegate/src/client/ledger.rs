@@ -221,7 +221,8 @@ impl Ledger {
     }
 
     fn advance(&mut self) {
-        while self.held.pop_front_if(|held| held.is_none()).is_some() {
+        while matches!(self.held.front(), Some(None)) {
+            self.held.pop_front();
             self.over += 1;
         }
     }
