@@ -163,7 +163,7 @@ fn window(step: u32) -> Window {
 }
 
 fn message(number: u64) -> Message {
-    black_box(Message([number; 8]))
+    Message([black_box(number); 8])
 }
 
 /// Runs producers and a receiver as tasks. Nanoseconds until the receiver has ended.

@@ -21,6 +21,13 @@ const ITEM_SHIFT: u32 = 64 - ITEM_BITS;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Credits(i64);
 
+/// Any number of charges added up: more than a word can count.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    items: i64,
+    bytes: i64,
+}
+
 /// A balance of credits, and what else a sender must know before it takes any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word(pub(super) i64);
@@ -127,6 +134,20 @@ const fn at_most(value: i64, most: i64) -> i64 {
     if value > most { most } else { value }
 }
 
+// === impl Sum ===
+
+impl Sum {
+    pub(super) fn plus(self, credits: Credits) -> Self {
+        Self { items: self.items + credits.items(), bytes: self.bytes + credits.bytes() }
+    }
+
+    /// As credits, if there is enough of both in `room`.
+    pub(super) fn within(self, room: Credits) -> Option<Credits> {
+        let fits = self.items <= room.items() && self.bytes <= room.bytes();
+        fits.then(|| Credits::new(self.items, self.bytes))
+    }
+}
+
 // === impl Word ===
 
 impl Word {
@@ -149,12 +170,12 @@ impl Word {
         self.0 & Self::CLOSED != 0
     }
 
-    pub(super) const fn less(self, taken: Credits) -> Self {
-        Self(self.0 - taken.0)
+    pub(super) const fn closed_flag(self) -> i64 {
+        self.0 & Self::CLOSED
     }
 
-    pub(super) const fn with_waiting(self, waiting: bool) -> Self {
-        if waiting { Self(self.0 | Self::WAITING) } else { Self(self.0 & !Self::WAITING) }
+    pub(super) const fn less(self, taken: Credits) -> Self {
+        Self(self.0 - taken.0)
     }
 }
 
