@@ -1,6 +1,6 @@
 use crate::mock_flags::{self, MockFlags};
-use crate::tariff_flags::{self, TariffCommand};
 use crate::send_flags::{self, SendFlags};
+use crate::tariff_flags::{self, TariffCommand};
 use crate::threshold_flags::{self, ThresholdCommand};
 use crate::usage_flags::{self, UsageFlags};
 use clap::{Args, Parser, Subcommand};
