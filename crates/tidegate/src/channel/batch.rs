@@ -65,7 +65,7 @@ impl<T> Batch<'_, T> {
 
 impl<'a, T: Weigh> Batch<'a, T> {
     pub(super) fn new(theirs: &'a mut Vec<T>) -> Self {
-        let total = theirs.iter().map(charge).fold(Sum::default(), Sum::plus);
+        let total = theirs.iter().map(Weigh::weight).fold(Sum::default(), Sum::charge);
         let left = VecDeque::from(mem::take(theirs));
         Self { theirs, left, total, chosen: 0 }
     }
@@ -77,7 +77,8 @@ impl<'a, T: Weigh> Batch<'a, T> {
 
     /// What to wait for.
     pub(super) fn ask(&mut self, granted: Credits) -> Ask {
-        let least = self.left.front().map_or(Credits::NONE, charge);
+        let least =
+            self.left.front().map_or(Credits::NONE, |first| Credits::charge(first.weight()));
         match self.choose_within(granted.divided_by(WAIT_FOR_PART), WAIT_FOR_MAX) {
             Some(most) => Ask { least, most },
             None => {
@@ -97,7 +98,7 @@ impl<'a, T: Weigh> Batch<'a, T> {
         let (mut sum, mut chosen) = (Sum::default(), None);
         self.chosen = 0;
         for message in self.left.iter().take(count_max) {
-            sum = sum.plus(charge(message));
+            sum = sum.charge(message.weight());
             let Some(more) = sum.within(room) else { break };
             chosen = Some(more);
             self.chosen += 1;
@@ -110,8 +111,4 @@ impl<T> Drop for Batch<'_, T> {
     fn drop(&mut self) {
         *self.theirs = Vec::from(mem::take(&mut self.left));
     }
-}
-
-fn charge(message: &impl Weigh) -> Credits {
-    Credits::charge(message.weight())
 }

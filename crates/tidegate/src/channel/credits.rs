@@ -43,8 +43,7 @@ impl Credits {
 
     /// What a message of this weight takes.
     pub(super) const fn charge(weight: Weight) -> Self {
-        let items = if weight.items == 0 { 1 } else { weight.items };
-        Self::new(at_most(items as i64, Window::ITEMS_MAX as i64), weight.bytes as i64)
+        Self::new(charged_items(weight), weight.bytes as i64)
     }
 
     /// Not as a charge: nothing is nothing.
@@ -130,6 +129,11 @@ impl Neg for Credits {
     }
 }
 
+const fn charged_items(weight: Weight) -> i64 {
+    let items = if weight.items == 0 { 1 } else { weight.items as i64 };
+    at_most(items, Window::ITEMS_MAX as i64)
+}
+
 const fn at_most(value: i64, most: i64) -> i64 {
     if value > most { most } else { value }
 }
@@ -137,6 +141,14 @@ const fn at_most(value: i64, most: i64) -> i64 {
 // === impl Sum ===
 
 impl Sum {
+    /// With what a message of this weight takes.
+    pub(super) fn charge(self, weight: Weight) -> Self {
+        Self {
+            items: self.items + charged_items(weight),
+            bytes: self.bytes + i64::from(weight.bytes),
+        }
+    }
+
     pub(super) fn plus(self, credits: Credits) -> Self {
         Self { items: self.items + credits.items(), bytes: self.bytes + credits.bytes() }
     }

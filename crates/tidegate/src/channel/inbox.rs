@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use std::mem;
 use std::task::Waker;
 
-/// How many buffers wait to be used again.
-const SPARE_MAX: usize = 8;
+/// How many buffers wait to be used again: as many as hold a window of the smallest size twice over.
+const SPARE_MAX: usize = 32;
 
 pub(super) struct Inbox<T> {
     tail: Mutex<Tail<T>>,
