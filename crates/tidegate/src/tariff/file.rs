@@ -13,6 +13,9 @@ const TOP_KEYS: &[&str] = &["fallback", "tariff"];
 /// A larger file is more likely something else.
 const BYTES_MAX: u64 = 16 << 20;
 
+/// One forgotten quote can make every line below it wrong.
+const SYNTAX_MAX: usize = 10;
+
 /// A file of tariffs that has been read and checked.
 ///
 /// ```
@@ -82,27 +85,31 @@ impl TariffFile {
     /// All that is wrong with it.
     pub fn parse(name: &str, text: &str) -> Result<Self, FileMistakes> {
         let mut ledger = Ledger::new(text);
-        let (fallback, specs) = match DeTable::parse(text) {
-            Ok(root) => top(root.get_ref(), &mut ledger),
-            Err(error) => {
-                ledger.mistakes.push(syntax(&error, &ledger));
-                Default::default()
-            }
+        let (root, errors) = DeTable::parse_recoverable(text);
+        let read = if errors.is_empty() {
+            top(root.get_ref(), &mut ledger)
+        } else {
+            // What was made of lines that can't be read would only confuse.
+            let syntax = errors.iter().take(SYNTAX_MAX).map(|error| syntax(error, &ledger));
+            ledger.mistakes = syntax.collect();
+            Read::default()
         };
-        // Those that could be read are checked even so: all mistakes are told at once.
-        let (numbers, specs): (Vec<_>, Vec<_>) = specs.into_iter().unzip();
-        let built = Tariffs::new(specs, fallback);
-        if let Err(mistakes) = &built {
-            for mistake in mistakes {
-                ledger.add_mistake(renumbered(mistake.clone(), &numbers));
-            }
+        for (number, spec) in read.partly {
+            check_partly(number, spec, &mut ledger);
         }
-        match built {
+        let (numbers, specs): (Vec<_>, Vec<_>) = read.wholly.into_iter().unzip();
+        match Tariffs::new(specs, read.fallback) {
             Ok(tariffs) if ledger.mistakes.is_empty() => {
-                Ok(Self { tariffs: Arc::new(tariffs), lines: ledger.lines })
+                return Ok(Self { tariffs: Arc::new(tariffs), lines: ledger.lines });
             }
-            _ => Err(FileMistakes::new(name.to_owned(), ledger.mistakes)),
+            Ok(_) => {}
+            Err(mistakes) => {
+                for mistake in mistakes {
+                    ledger.add_mistake(renumbered(mistake, &numbers));
+                }
+            }
         }
+        Err(FileMistakes::new(name.to_owned(), ledger.mistakes))
     }
 
     /// The tariffs.
@@ -135,7 +142,14 @@ impl TariffFile {
     }
 }
 
-type Read = (FallbackSpec, Vec<(usize, TariffSpec)>);
+/// What a file says. Tariffs have their numbers in the file.
+#[derive(Default)]
+struct Read {
+    fallback: FallbackSpec,
+    wholly: Vec<(usize, TariffSpec)>,
+    /// Of these a part could not be read, which is noted.
+    partly: Vec<(usize, TariffSpec)>,
+}
 
 fn top(root: &DeTable<'_>, ledger: &mut Ledger) -> Read {
     let table = ledger.table(root, Place::default(), TOP_KEYS);
@@ -153,14 +167,32 @@ fn top(root: &DeTable<'_>, ledger: &mut Ledger) -> Read {
             }
         },
     };
-    let mut specs = Vec::new();
+    let mut read = Read { fallback, ..Read::default() };
     let tables = table.tables("tariff", ledger, "each tariff under its own [[tariff]]");
     for (number, (at, entries)) in tables.into_iter().enumerate() {
         let place = Place::tariff(number);
         ledger.begins(place, at);
-        specs.extend(read_tariff::tariff(entries, place, ledger).map(|spec| (number, spec)));
+        let before = ledger.mistakes.len();
+        let spec = read_tariff::tariff(entries, place, ledger);
+        let is_whole = ledger.mistakes.len() == before;
+        let list = if is_whole { &mut read.wholly } else { &mut read.partly };
+        list.push((number, spec));
     }
-    (fallback, specs)
+    read
+}
+
+/// Notes what is wrong with the part that could be read: keys that are there and about which nothing is noted.
+/// All mistakes are told at once.
+fn check_partly(number: usize, spec: TariffSpec, ledger: &mut Ledger) {
+    let mistakes = Tariffs::new(vec![spec], FallbackSpec::default()).err().unwrap_or_default();
+    for mistake in mistakes {
+        let mistake = renumbered(mistake, &[number]);
+        let about = ledger.about(mistake.place);
+        let is_there = !mistake.place.key.is_empty() && ledger.lines.has(mistake.place);
+        if is_there && !ledger.mistakes.iter().any(|noted| noted.about == about) {
+            ledger.add_mistake(mistake);
+        }
+    }
 }
 
 fn syntax(error: &toml::de::Error, ledger: &Ledger) -> FileMistake {
@@ -171,7 +203,7 @@ fn syntax(error: &toml::de::Error, ledger: &Ledger) -> FileMistake {
         about: String::new(),
         wrong: format!("TOML can't be read on: {what}"),
         expected: "TOML".to_owned(),
-        fix: "correct this line; what is below was not read".to_owned(),
+        fix: "correct this line; keys are checked after that".to_owned(),
     }
 }
 

@@ -28,6 +28,11 @@ impl PlaceLines {
         self.0.insert(place, line);
     }
 
+    /// Whether a place is in the file.
+    pub(super) fn has(&self, place: Place) -> bool {
+        self.0.contains_key(&place)
+    }
+
     /// The line of a place; when nothing is there, of what it is in; at last the first.
     pub(super) fn line(&self, place: Place) -> usize {
         let around = [

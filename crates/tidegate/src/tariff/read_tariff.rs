@@ -35,20 +35,15 @@ pub(super) fn fallback(entries: &DeTable<'_>, ledger: &mut Ledger) -> FallbackSp
     }
 }
 
-/// One `[[tariff]]`; `None` when something of it can't be read, which is then noted.
-pub(super) fn tariff(
-    entries: &DeTable<'_>,
-    place: Place,
-    ledger: &mut Ledger,
-) -> Option<TariffSpec> {
-    let before = ledger.mistakes.len();
+/// One `[[tariff]]`, as far as it can be read.
+pub(super) fn tariff(entries: &DeTable<'_>, place: Place, ledger: &mut Ledger) -> TariffSpec {
     let known_name = entries.get("name").and_then(|name| values::text(name.get_ref()).ok());
     ledger.named(known_name);
     let table = ledger.table(entries, place, TARIFF_KEYS);
     let name = table.needed("name", ledger, values::text);
     let tenants = table.needed("tenants", ledger, tenants);
     let meter = table.needed("meter", ledger, values::text);
-    let spec = TariffSpec {
+    TariffSpec {
         name: name.unwrap_or_default(),
         tenants: tenants.unwrap_or(Tenants::All),
         meter: meter.unwrap_or_default(),
@@ -58,13 +53,13 @@ pub(super) fn tariff(
         effective_from: table.value("effective_from", ledger, values::local_time),
         effective_until: table.value("effective_until", ledger, values::local_time),
         price: price(&table, ledger),
-        windows: windows(&table, ledger),
+        windows: windows(&table, ledger).unwrap_or_default(),
         period: table.value("period", ledger, period),
-    };
-    (ledger.mistakes.len() == before).then_some(spec)
+    }
 }
 
-fn windows(tariff: &Table<'_, '_>, ledger: &mut Ledger) -> Vec<WindowSpec> {
+/// All windows, or none when one of them can't be read.
+fn windows(tariff: &Table<'_, '_>, ledger: &mut Ledger) -> Option<Vec<WindowSpec>> {
     let mut windows = Vec::new();
     let tables = tariff.tables("window", ledger, "each window under its own [[tariff.window]]");
     for (number, (at, entries)) in tables.into_iter().enumerate() {
@@ -80,12 +75,12 @@ fn windows(tariff: &Table<'_, '_>, ledger: &mut Ledger) -> Vec<WindowSpec> {
             let fix = "write price = \"…\" or tiers = […]";
             ledger.add(place, Unfit::new("it has no price", "a price or tiers", fix));
         }
-        if let (Some(from_minute), Some(to_minute), Some(price)) = (from, to, price) {
+        windows.push(from.zip(to).zip(price).map(|((from_minute, to_minute), price)| {
             let name = name.unwrap_or_else(|| window_name(days, from_minute, to_minute));
-            windows.push(WindowSpec { name, days, from_minute, to_minute, price });
-        }
+            WindowSpec { name, days, from_minute, to_minute, price }
+        }));
     }
-    windows
+    windows.into_iter().collect()
 }
 
 fn window_name(days: Days, from: u16, to: u16) -> String {
@@ -93,7 +88,7 @@ fn window_name(days: Days, from: u16, to: u16) -> String {
     format!("{days} {}-{}", clock(from), clock(to))
 }
 
-/// `price` or `tiers` of a tariff or a window.
+/// `price` or `tiers` of a tariff or a window; `None` when a part can't be read.
 fn price(table: &Table<'_, '_>, ledger: &mut Ledger) -> Option<PriceSpec> {
     let flat = table.value("price", ledger, values::decimal);
     if table.get("price").is_some() && table.get("tiers").is_some() {
@@ -111,9 +106,9 @@ fn price(table: &Table<'_, '_>, ledger: &mut Ledger) -> Option<PriceSpec> {
         let tier = ledger.table(entries, place, TIER_KEYS);
         let price = tier.needed("price", ledger, values::decimal);
         let up_to = tier.value("up_to", ledger, values::decimal);
-        tiers.extend(price.map(|price| TierSpec { up_to, price }));
+        tiers.push(price.map(|price| TierSpec { up_to, price }));
     }
-    Some(PriceSpec::Tiers(tiers))
+    tiers.into_iter().collect::<Option<_>>().map(PriceSpec::Tiers)
 }
 
 fn tenants(value: &DeValue<'_>) -> Result<Tenants, Unfit> {
