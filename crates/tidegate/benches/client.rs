@@ -47,7 +47,7 @@ fn records() -> Vec<UsageRecord> {
         meter: format!("tokens.kind-{}", n % 8).into(),
         quantity: rust_decimal::Decimal::new(n as i64 % 100_000, 2),
         time_ns: 1_700_000_000_000_000_000 + n as i64 * 1_000,
-        labels: if n % 2 == 0 { "".into() } else { format!("model=m{}", n % 4).into() },
+        labels: if n.is_multiple_of(2) { "".into() } else { format!("model=m{}", n % 4).into() },
     };
     (0..RECORDS).map(record).collect()
 }
