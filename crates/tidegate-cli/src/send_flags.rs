@@ -31,7 +31,7 @@ pub struct SendFlags {
     #[arg(long, value_name = "NAME")]
     pub sender: Option<SenderName>,
     /// Records in a batch, at most what the server takes
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = batch_parser())]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = batch_parser())]
     pub batch: u32,
     /// At most so many records a second
     #[arg(long, value_name = "RECORDS")]
