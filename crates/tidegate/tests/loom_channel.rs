@@ -78,7 +78,8 @@ fn loom_two_senders_share_one_place_and_all_arrives() {
         let other = sender.clone();
         let thread = thread::spawn(move || block_on(other.send(Single(1))).is_ok());
         let second = thread::spawn(move || block_on(sender.send(Single(2))).is_ok());
-        let mut received: Vec<_> = drain(&mut receiver).into_iter().map(|single| single.0).collect();
+        let mut received: Vec<_> =
+            drain(&mut receiver).into_iter().map(|single| single.0).collect();
         received.sort_unstable();
         assert_eq!(received, [1, 2]);
         assert!(thread.join().expect("it does not panic"));
