@@ -83,6 +83,11 @@ impl Credits {
         Self::new(self.items().min(other.items()), self.bytes().min(other.bytes()))
     }
 
+    /// The greater of each lane.
+    pub(super) fn max(self, other: Self) -> Self {
+        Self::new(self.items().max(other.items()), self.bytes().max(other.bytes()))
+    }
+
     /// A part of it, rounded down.
     pub(super) const fn divided_by(self, divisor: i64) -> Self {
         Self::new(self.items() / divisor, self.bytes() / divisor)

@@ -46,8 +46,8 @@ pub(super) struct Gate {
 /// What receives put back.
 struct Returned {
     word: AtomicI64,
-    /// How many items must be there before receives serve those who wait. Written with the lock held.
-    due_items: AtomicI64,
+    /// How many items, or bytes, must be there before receives serve those who wait. Written with the lock held.
+    due: AtomicI64,
 }
 
 #[derive(Default)]
@@ -95,7 +95,7 @@ impl Gate {
         let granted = Credits::window(window).to_bits();
         Arc::new(Self {
             open: Padded(AtomicI64::new(granted)),
-            returned: Padded(Returned { word: AtomicI64::new(0), due_items: AtomicI64::new(1) }),
+            returned: Padded(Returned { word: AtomicI64::new(0), due: AtomicI64::new(0) }),
             departed_items: Padded(AtomicU64::new(0)),
             granted: AtomicI64::new(granted),
             leased: AtomicI64::new(0),
@@ -235,14 +235,15 @@ impl Gate {
     pub(super) fn release(&self, credits: Credits) {
         let before = self.put_back(credits);
         if before.is_waiting() {
-            let items = (before.balance() + credits).items();
-            if items >= self.returned.0.due_items.load(Ordering::Relaxed) {
+            let returned = before.balance() + credits;
+            let due = Credits::from_bits(self.returned.0.due.load(Ordering::Relaxed));
+            if returned.items() >= due.items() || returned.bytes() >= due.bytes() {
                 self.serve();
             }
         }
     }
 
-    /// Called by the receiver when it has found nothing: what it returned is not held back any longer.
+    /// Called by the receiver when nothing is left to come: what it returned is not held back any longer.
     pub(super) fn serve_if_waiting(&self) {
         if Word(self.returned.0.word.load(Ordering::Acquire)).is_waiting() {
             self.serve();
@@ -275,6 +276,8 @@ impl Gate {
     /// Received, and not released yet.
     pub(super) fn lease(&self, credits: Credits) {
         self.leased.fetch_add(credits.to_bits(), Ordering::AcqRel);
+        // What is leased is no longer queued, so less must come back before those who wait are served.
+        self.serve_if_waiting();
     }
 
     /// First no longer leased, then free: what is between the two looks as if it were queued, never as if the
@@ -441,9 +444,9 @@ impl Gate {
     fn set_due(&self) {
         let granted = self.granted();
         let leased = Credits::from_bits(self.leased.load(Ordering::Relaxed));
-        let queued_items = (granted - self.balance() - leased).items();
-        let due_items = (granted.items() / FREE_PART).min(queued_items).max(1);
-        self.returned.0.due_items.store(due_items, Ordering::Relaxed);
+        let queued = granted - self.balance() - leased;
+        let due = granted.divided_by(FREE_PART).min(queued).max(Credits::new(1, 1));
+        self.returned.0.due.store(due.to_bits(), Ordering::Relaxed);
     }
 
     /// Puts what was returned at hand. Called with the lock held, so that nobody sees it in neither place.
