@@ -4,7 +4,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt unit loom rules doc bench
+.PHONY: help setup run test lint fmt unit loom shuttle rules doc bench
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -29,9 +29,15 @@ unit: ## Unit, integration and documentation tests
 	$(CARGO) test --workspace --locked
 
 # Loom needs its own cfg for every crate; its own directory keeps that from rebuilding all the others.
-loom: ## Every interleaving of the in-flight tracker and of the retry budget
+loom: ## Every interleaving of the in-flight tracker, of the retry budget and of the windowed channel
 	RUSTFLAGS="--cfg loom" $(CARGO) test -p tidegate-core --release --locked \
 		--test loom_in_flight --test loom_retry_budget --target-dir target/loom
+	RUSTFLAGS="--cfg tidegate_loom" $(CARGO) test -p tidegate --release --locked \
+		--no-default-features --features ingest --test loom_channel --target-dir target/loom-channel
+
+shuttle: ## Many random interleavings of the windowed channel, longer than loom can search through
+	RUSTFLAGS="--cfg tidegate_shuttle" $(CARGO) test -p tidegate --release --locked \
+		--no-default-features --features ingest --test shuttle_channel --target-dir target/shuttle
 
 doc: ## The API documentation
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

@@ -1,4 +1,6 @@
 use crate::mock_flags::{self, MockFlags};
+use crate::send_flags::{self, SendFlags};
+use crate::tariff_flags::{self, TariffCommand};
 use crate::threshold_flags::{self, ThresholdCommand};
 use crate::usage_flags::{self, UsageFlags};
 use clap::{Args, Parser, Subcommand};
@@ -51,9 +53,15 @@ pub enum Command {
     /// Show what was used, and what it costs
     #[command(after_help = usage_flags::EXAMPLES)]
     Usage(UsageFlags),
+    /// Send usage records in line protocol to an ingest server, each counted once
+    #[command(after_help = send_flags::EXAMPLES)]
+    Send(SendFlags),
     /// Read or change when the workers of a running gateway count as busy
     #[command(subcommand, after_help = threshold_flags::EXAMPLES)]
     Threshold(ThresholdCommand),
+    /// Check a file of tariffs, and price examples by it
+    #[command(subcommand, after_help = tariff_flags::EXAMPLES)]
+    Tariff(TariffCommand),
     /// Write, check or show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),

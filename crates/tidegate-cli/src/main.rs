@@ -7,7 +7,9 @@ mod failure;
 mod flags;
 mod logging;
 mod mock_flags;
+mod send_flags;
 mod sources;
+mod tariff_flags;
 mod threshold_flags;
 mod usage_flags;
 
@@ -35,9 +37,11 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Ingest(flags) => commands::ingest::run(&flags),
         Command::Usage(flags) => commands::usage::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::Mock(flags) => commands::mock::run(&flags),
+        Command::Send(flags) => commands::send::run(&flags),
         Command::Threshold(command) => {
             commands::threshold::run(&command).map(|()| ExitCode::SUCCESS)
         }
+        Command::Tariff(command) => commands::tariff::run(&command),
         Command::Config(command) => commands::config::run(&command).map(|()| ExitCode::SUCCESS),
     }
 }

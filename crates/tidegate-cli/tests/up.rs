@@ -4,7 +4,9 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -59,9 +61,19 @@ impl Drop for Up {
     }
 }
 
+/// A folder that no other test uses.
+fn new_folder() -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let name = format!("up-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
 fn command(first: &[&str], then: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command.arg("up").args(first).args(then).env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
+    let (ingest, store) = (["--frames-listen", "--lines-listen"], new_folder());
+    command.args(ingest.iter().flat_map(|flag| [flag, "127.0.0.1:0"]));
+    command.arg("--store").arg(store);
     command
 }
 

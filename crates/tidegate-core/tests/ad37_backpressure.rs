@@ -1,6 +1,8 @@
 //! A sender and a receiver in virtual time, joined by signals: what others get wrong as a whole, though each
 //! part of it looks right.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 use proptest::prelude::*;
 use std::time::Duration;
 use tidegate_core::admission::MessageClass;

@@ -1,5 +1,7 @@
 //! Every way in which a frame can be wrong, each with what it is called and whether the connection lives on.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 use bytes::Bytes;
 use tidegate_core::admission::MessageClass;
 use tidegate_core::frame::{

@@ -43,7 +43,7 @@ fn signal() -> impl Strategy<Value = BackpressureSignal> {
 fn hello() -> impl Strategy<Value = Hello> {
     ("[a-zA-Z0-9._:@/-]{1,128}", prop::collection::vec(any::<u8>(), 1..=16), "[a-z0-9/. ]{0,100}")
         .prop_map(|(sender, versions, software)| Hello {
-            sender: sender.parse().unwrap(),
+            sender: sender.parse().expect("of the safe set"),
             versions,
             software,
         })
@@ -108,7 +108,7 @@ fn frames_cut(stream: &[u8], sizes: &[usize]) -> Result<Vec<RawFrame>, FrameErro
 }
 
 fn one(frame: &[u8]) -> RawFrame {
-    let mut frames = frames_of(frame).unwrap();
+    let mut frames = frames_of(frame).expect("frames");
     assert_eq!(frames.len(), 1);
     frames.remove(0)
 }
@@ -130,7 +130,10 @@ fn batches(records: &[UsageRecord], limits: FrameLimits) -> Vec<Bytes> {
 
 proptest! {
     #[test]
-    fn records_survive_frames(records in prop::collection::vec(record(), 0..300), small in any::<bool>()) {
+    fn records_survive_frames(
+        records in prop::collection::vec(record(), 0..300),
+        small in any::<bool>(),
+    ) {
         let small_limits =
             FrameLimits { frame_bytes_max: 2_048, batch_records_max: 50, batch_names_max: 10 };
         let limits = if small { small_limits } else { FrameLimits::default() };

@@ -1,5 +1,7 @@
 //! Line protocol as its senders write it: every escape, every type, and every way in which a line can be wrong.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 use tidegate_core::line_protocol::{
     BlockOutcome, LineConfig, LineError, LineFault, LineOutcome, LineParser, NotALine, Precision,
     write_line,

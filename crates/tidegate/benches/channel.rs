@@ -50,7 +50,7 @@ struct Case {
 /// Resizes a channel from a thread of its own until it is dropped: the runtime's timers are too coarse.
 struct Resizer {
     stop: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<u64>>,
+    thread: Option<std::thread::JoinHandle<u32>>,
 }
 
 fn main() -> ExitCode {
@@ -163,7 +163,7 @@ fn window(step: u32) -> Window {
 }
 
 fn message(number: u64) -> Message {
-    black_box(Message([number; 8]))
+    Message([black_box(number); 8])
 }
 
 /// Runs producers and a receiver as tasks. Nanoseconds until the receiver has ended.
@@ -347,13 +347,15 @@ impl Resizer {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let mut resizes = 0;
-            while !stopped.load(Ordering::Relaxed) {
-                gauge.resize(window(resizes as u32));
+            let mut resizes = 0_u32;
+            loop {
+                gauge.resize(window(resizes));
                 resizes += 1;
+                if stopped.load(Ordering::Relaxed) {
+                    return resizes;
+                }
                 std::thread::sleep(RESIZE_EVERY);
             }
-            resizes
         });
         Self { stop, thread: Some(thread) }
     }

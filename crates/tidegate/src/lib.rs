@@ -41,7 +41,6 @@ pub use tidegate_core::{frame, line_protocol, sequence, signal, usage, window};
 
 #[cfg(feature = "ingest")]
 pub mod channel;
-
 #[cfg(feature = "ingest")]
 pub mod client;
 pub mod layer;

@@ -1,4 +1,4 @@
-use super::until_signal::{UntilSignal, failed};
+use super::until_signal::{UntilSignal, not_started};
 use crate::failure::Failure;
 use crate::flags::UpFlags;
 use crate::{logging, sources};
@@ -14,7 +14,7 @@ pub fn run(flags: &UpFlags) -> Result<ExitCode, Failure> {
     logging::start(&config.log)?;
     let grace = config.listen.shutdown_grace;
     let until_signal = UntilSignal::listen()?;
-    let node = IngestNode::start(&config).map_err(failed)?;
+    let node = IngestNode::start(&config).map_err(|error| not_started(&error))?;
     let admin = node.admin_address();
     // Whoever closed our output did not ask us to stop.
     let _ = writeln!(

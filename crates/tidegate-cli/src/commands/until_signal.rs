@@ -2,6 +2,7 @@ use super::signals::Signals;
 use crate::failure::Failure;
 use std::process::ExitCode;
 use std::time::Duration;
+use tidegate_server::ingest::IngestError;
 use tokio::runtime::{Builder, Runtime};
 
 /// Signals that are caught from the start, so that none is lost while something starts.
@@ -39,6 +40,14 @@ impl UntilSignal {
                 }
             }
         })
+    }
+}
+
+/// A failure to start: what is wrong with the configuration is told as such.
+pub fn not_started(error: &IngestError) -> Failure {
+    match error {
+        IngestError::Tariffs(_) | IngestError::Pipeline(_) => Failure::Usage(error.to_string()),
+        _ => Failure::Runtime(error.to_string()),
     }
 }
 

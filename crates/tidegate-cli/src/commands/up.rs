@@ -1,5 +1,5 @@
 use super::banner::Banner;
-use super::until_signal::{UntilSignal, failed};
+use super::until_signal::{UntilSignal, failed, not_started};
 use crate::failure::Failure;
 use crate::flags::UpFlags;
 use crate::{logging, sources};
@@ -30,7 +30,7 @@ fn serve(config: Config) -> Result<ExitCode, Failure> {
     let until_signal = UntilSignal::listen()?;
     raise_descriptor_limit(config.listen.connections_max + config.ingest.connections_max);
     let ingest = match config.ingest.enabled {
-        true => Some(Ingest::start(&config.ingest).map_err(failed)?),
+        true => Some(Ingest::start(&config.ingest).map_err(|error| not_started(&error))?),
         false => None,
     };
     let view = ingest.as_ref().map(|ingest| Arc::clone(ingest.view()));

@@ -1,5 +1,6 @@
 use super::cbor_reader::CborReader;
 use super::quantity::read_quantity;
+use super::text::check_text;
 use super::{
     FrameError, FrameKind, FrameLimits, LABELS_BYTES_MAX, NAME_BYTES_MAX, NameFault, RawFrame,
     RecordFault,
@@ -30,14 +31,14 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// When the frame is no batch, or its body not that of one. [`RawFrame::peek_seq`] still tells which batch it is,
-    /// if that can be read.
+    /// When the frame is no batch, or its body not that of one. [`RawFrame::peek_seq`] still tells which batch it
+    /// is, if that can be read.
     pub fn decode(
         frame: &RawFrame,
         limits: &FrameLimits,
         names: &mut Names,
     ) -> Result<Self, FrameError> {
-        frame.expect(FrameKind::Batch)?;
+        frame.must_be(FrameKind::Batch)?;
         let mut reader = CborReader::new(&frame.body);
         reader.array_of(4, "a batch: an array of 4")?;
         let seq = reader.unsigned("the number of the batch")?;
@@ -134,16 +135,5 @@ fn check_name(name: &Arc<str>) -> Result<&Arc<str>, NameFault> {
         0 => Err(NameFault::Empty),
         1..=NAME_BYTES_MAX => Ok(name),
         _ => Err(NameFault::TooLong),
-    }
-}
-
-/// What every name and label must be. A control character would break a log, a metric or a database's text.
-pub(super) fn check_text(text: &str, bytes_max: usize) -> Result<(), NameFault> {
-    if text.len() > bytes_max {
-        Err(NameFault::TooLong)
-    } else if text.bytes().any(|byte| byte.is_ascii_control()) {
-        Err(NameFault::ControlCharacter)
-    } else {
-        Ok(())
     }
 }

@@ -1,7 +1,7 @@
-use super::batch::check_text;
 use super::cbor_writer::{CborWriter, head_bytes, header};
 use super::name_table::NameTable;
 use super::quantity::write_quantity;
+use super::text::check_text;
 use super::{
     FrameKind, FrameLimits, HEADER_BYTES, LABELS_BYTES_MAX, NAME_BYTES_MAX, NameFault, RecordFault,
 };

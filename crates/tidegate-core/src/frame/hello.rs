@@ -1,5 +1,6 @@
 use super::cbor_reader::CborReader;
 use super::cbor_writer::write_frame;
+use super::text::cut;
 use super::{FrameError, FrameKind, FrameLimits, PROTOCOL_VERSION, RawFrame, SenderName};
 use crate::sequence::{SEQ_WINDOW, SeqWindow};
 use crate::signal::BackpressureSignal;
@@ -51,8 +52,7 @@ impl Hello {
     /// Of a sender that speaks this version.
     #[must_use]
     pub fn new(sender: SenderName, software: &str) -> Self {
-        let end = software.floor_char_boundary(Self::SOFTWARE_BYTES_MAX);
-        let software = software[..end].to_owned();
+        let software = cut(software, Self::SOFTWARE_BYTES_MAX).to_owned();
         Self { sender, versions: vec![PROTOCOL_VERSION], software }
     }
 
@@ -84,7 +84,7 @@ impl Hello {
     ///
     /// When the frame is no hello of a sender, or its body not that of one.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
-        frame.expect(FrameKind::Hello)?;
+        frame.must_be(FrameKind::Hello)?;
         let mut reader = CborReader::new(&frame.body);
         reader.array_of(4, "a sender's hello: an array of 4")?;
         role(&mut reader, FROM_SENDER, "0, for a sender's hello")?;
@@ -174,7 +174,7 @@ impl Welcome {
     ///
     /// When the frame is no hello of a receiver, its body not that of one, or its limits can't be met.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
-        frame.expect(FrameKind::Hello)?;
+        frame.must_be(FrameKind::Hello)?;
         let mut reader = CborReader::new(&frame.body);
         reader.array_of(9, "a receiver's hello: an array of 9")?;
         role(&mut reader, FROM_RECEIVER, "1, for a receiver's hello")?;

@@ -47,6 +47,7 @@ mod reassembler;
 mod reject;
 mod sender_name;
 mod seq_ranges;
+mod text;
 
 pub use ack::Ack;
 pub use batch::Batch;

@@ -1,5 +1,6 @@
 use super::cbor_reader::CborReader;
 use super::cbor_writer::write_frame;
+use super::text::cut;
 use super::{FrameError, FrameKind, RawFrame};
 use crate::signal::BackpressureSignal;
 use bytes::Bytes;
@@ -40,7 +41,7 @@ pub enum RejectReason {
     TooLarge,
     /// A batch before the hello.
     HelloExpected,
-    /// Another connection speaks for this sender.
+    /// A newer connection speaks for this sender. This one is closed.
     SenderTaken,
     /// More than 1,024 ahead of what is settled, or more batches in flight than the hello allows.
     TooFar,
@@ -109,7 +110,7 @@ impl Reject {
     ///
     /// When the frame is no reject, or its body not that of one.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
-        frame.expect(FrameKind::Reject)?;
+        frame.must_be(FrameKind::Reject)?;
         let mut reader = CborReader::new(&frame.body);
         reader.array_of(5, "a reject: an array of 5")?;
         let reject = Self {
@@ -193,9 +194,4 @@ impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
-}
-
-/// The beginning of a text, in whole characters.
-fn cut(text: &str, bytes_max: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes_max)]
 }

@@ -26,23 +26,26 @@ pub(super) fn read_time(scanner: &mut Scanner<'_>, precision: Precision) -> Resu
     let at = scanner.at;
     let text = scanner.plain();
     let digits = text.strip_prefix(b"-").unwrap_or(text);
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return Err((LineFault::BadTime, at));
-    }
-    count(digits)
-        .and_then(|count| i128::from(count).checked_mul(precision.unit_ns().into()))
-        .map(|time| if digits.len() < text.len() { -time } else { time })
+    let count = count(digits).ok_or((LineFault::BadTime, at))?;
+    let sign = if digits.len() < text.len() { -1 } else { 1 };
+    count
+        .checked_mul(sign * i128::from(precision.unit_ns()))
         .and_then(|time_ns| i64::try_from(time_ns).ok())
         .ok_or((LineFault::TimeOutOfRange, at))
 }
 
-/// Nineteen digits fit in 64 bits, and so does any time in nanoseconds.
+/// What digits count; of more than any time has, more than any time is.
 #[inline]
-fn count(digits: &[u8]) -> Option<u64> {
-    let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
-    let digits = &digits[zeros..];
-    (digits.len() <= 19)
-        .then(|| digits.iter().fold(0, |count, digit| count * 10 + u64::from(digit - b'0')))
+fn count(digits: &[u8]) -> Option<i128> {
+    let (mut count, mut all_digits) = (0_u64, !digits.is_empty());
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        all_digits &= digit <= 9;
+        count = count.wrapping_mul(10).wrapping_add(u64::from(digit));
+    }
+    // Nineteen digits always fit in 64 bits.
+    let fits = digits.len() <= 19 || digits[..digits.len() - 19].iter().all(|digit| *digit == b'0');
+    all_digits.then_some(if fits { i128::from(count) } else { i128::MAX })
 }
 
 fn integer(number: &[u8], may_be_negative: bool, at: usize) -> Result<Decimal, Fault> {

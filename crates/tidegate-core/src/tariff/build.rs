@@ -18,10 +18,11 @@ const TIERS_MAX: usize = 100;
 const NAME_BYTES_MAX: usize = 255;
 const PER_MAX: u64 = 1_000_000_000_000_000;
 
-/// Tariffs that are right each by itself.
+/// Tariffs, each checked by itself. One that is missing has a mistake.
 pub(super) struct Built {
-    pub(super) tariffs: Vec<Tariff>,
+    pub(super) tariffs: Vec<Option<Tariff>>,
     pub(super) counters: Vec<Counter>,
+    pub(super) mistakes: Vec<TariffMistake>,
 }
 
 /// Goes through tariffs one by one and notes every mistake.
@@ -33,10 +34,7 @@ struct Builder<'a> {
     names: BTreeSet<&'a str>,
 }
 
-pub(super) fn build(
-    specs: &[TariffSpec],
-    fallback: &FallbackSpec,
-) -> Result<Built, Vec<TariffMistake>> {
+pub(super) fn build(specs: &[TariffSpec], fallback: &FallbackSpec) -> Built {
     let mut builder = Builder {
         fallback,
         mistakes: Vec::new(),
@@ -45,14 +43,9 @@ pub(super) fn build(
         names: BTreeSet::from([fallback.name.as_str()]),
     };
     builder.check_whole(specs);
-    let built = specs.iter().enumerate().map(|(number, spec)| builder.tariff(number, spec));
-    let tariffs: Option<Vec<_>> = built.collect::<Vec<_>>().into_iter().collect();
-    match tariffs {
-        Some(tariffs) if builder.mistakes.is_empty() => {
-            Ok(Built { tariffs, counters: builder.counters })
-        }
-        _ => Err(builder.mistakes),
-    }
+    let tariffs =
+        specs.iter().enumerate().map(|(number, spec)| builder.tariff(number, spec)).collect();
+    Built { tariffs, counters: builder.counters, mistakes: builder.mistakes }
 }
 
 // === impl Builder ===

@@ -1,5 +1,6 @@
 use super::build::Built;
 use super::lanes::Lanes;
+use super::segment::Segment;
 use super::{Place, TariffMistake, TariffSpec, Tenants};
 use std::collections::BTreeMap;
 
@@ -27,15 +28,21 @@ pub(super) fn by_target<'a>(
     targets
 }
 
-/// Who may be priced by what, when no two tariffs price the same at the same time.
-pub(super) fn lanes(specs: &[TariffSpec], built: &Built) -> Result<Lanes, Vec<TariffMistake>> {
-    let effective = |number: usize| built.tariffs[number].effective;
+/// Who may be priced by what, and all tariffs that price the same at the same time.
+pub(super) fn lanes(specs: &[TariffSpec], built: &Built) -> (Lanes, Vec<TariffMistake>) {
+    let effective = |number: usize| {
+        built.tariffs[number].as_ref().map_or(Segment::NEVER, |tariff| tariff.effective)
+    };
     let mut lanes = Lanes::default();
     let mut mistakes: BTreeMap<(usize, usize), TariffMistake> = BTreeMap::new();
     for ((tenant, meter), numbers) in by_target(specs, |number| effective(number).from_ns) {
         // Of those that have begun, the one that ends last.
         let mut open: Option<usize> = None;
         for number in numbers {
+            lanes.add(tenant, meter, number as u32);
+            if effective(number).is_empty() {
+                continue;
+            }
             if let Some(open) = open
                 && effective(open).until_ns > effective(number).from_ns
             {
@@ -44,10 +51,9 @@ pub(super) fn lanes(specs: &[TariffSpec], built: &Built) -> Result<Lanes, Vec<Ta
                 mistakes.entry((later, earlier)).or_insert(mistake);
             }
             open = open.into_iter().chain([number]).max_by_key(|one| effective(*one).until_ns);
-            lanes.add(tenant, meter, number as u32);
         }
     }
-    if mistakes.is_empty() { Ok(lanes) } else { Err(mistakes.into_values().collect()) }
+    (lanes, mistakes.into_values().collect())
 }
 
 fn overlap(

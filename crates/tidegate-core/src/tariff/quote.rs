@@ -1,4 +1,4 @@
-use super::tariff_set::Verdict;
+use super::tariff_set::{Lane, Verdict};
 use super::{Tariffs, TierKey, exact};
 use crate::usage::Charge;
 use rust_decimal::Decimal;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub struct Quote {
     /// The charge.
     pub charge: Charge,
-    /// Which tariff prices it, by its place among [`Tariffs::specs`].
+    /// Which tariff holds, by its place among [`Tariffs::specs`]. It may still have no price at that time.
     pub tariff: Option<usize>,
     /// Which of its windows; `None` is its base price.
     pub window: Option<usize>,
@@ -64,15 +64,27 @@ impl Tariffs {
                     until_ns: period.until_ns,
                 }
             });
-        let (tariff, window) = self.placed(verdict);
+        let (tariff, window) = self.placed(verdict, &lane, time_ns);
         Quote { charge, tariff, window, parts, tier_key }
     }
 
-    /// Which tariff, and which of its windows.
-    fn placed(&self, verdict: Verdict) -> (Option<usize>, Option<usize>) {
-        let Verdict::Rate { tariff, rate } = verdict else { return (None, None) };
-        let (tariff, rate) = (tariff as usize, usize::from(rate));
-        let is_window = rate < self.specs[tariff].windows.len();
-        (Some(tariff), is_window.then_some(rate))
+    /// Which tariff holds, and which of its windows.
+    fn placed(
+        &self,
+        verdict: Verdict,
+        lane: &Lane,
+        time_ns: i64,
+    ) -> (Option<usize>, Option<usize>) {
+        match verdict {
+            Verdict::Rate { tariff, rate } => {
+                let (tariff, rate) = (tariff as usize, usize::from(rate));
+                let is_window = rate < self.specs[tariff].windows.len();
+                (Some(tariff), is_window.then_some(rate))
+            }
+            Verdict::Gap(_) => {
+                let holds = |number: &&u32| self.tariff(**number).effective.contains(time_ns);
+                (lane.candidates.iter().find(holds).map(|number| *number as usize), None)
+            }
+        }
     }
 }

@@ -20,6 +20,10 @@ impl Segment {
         Self { from_ns: nanoseconds(from_s), until_ns: nanoseconds(until_s) }
     }
 
+    pub(super) fn is_empty(self) -> bool {
+        self.from_ns >= self.until_ns
+    }
+
     #[inline]
     pub(super) fn contains(self, at_ns: i64) -> bool {
         self.from_ns <= at_ns && (at_ns < self.until_ns || self.until_ns == i64::MAX)

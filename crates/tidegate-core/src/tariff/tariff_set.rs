@@ -79,11 +79,21 @@ impl Tariffs {
     ///
     /// All mistakes, in the order of the tariffs.
     pub fn new(specs: Vec<TariffSpec>, fallback: FallbackSpec) -> Result<Self, Vec<TariffMistake>> {
-        let built = build::build(&specs, &fallback)?;
-        let lanes = checks::lanes(&specs, &built)?;
-        let fallback_name = fallback.name.as_str().into();
-        let build::Built { tariffs, counters } = built;
-        Ok(Self { specs, tariffs, lanes, counters, fallback, fallback_name })
+        let built = build::build(&specs, &fallback);
+        let (lanes, overlaps) = checks::lanes(&specs, &built);
+        let build::Built { tariffs, counters, mut mistakes } = built;
+        mistakes.extend(overlaps);
+        let tariffs: Option<Vec<_>> = tariffs.into_iter().collect();
+        match tariffs {
+            Some(tariffs) if mistakes.is_empty() => {
+                let fallback_name = fallback.name.as_str().into();
+                Ok(Self { specs, tariffs, lanes, counters, fallback, fallback_name })
+            }
+            _ => {
+                mistakes.sort_by_key(|mistake| mistake.place);
+                Err(mistakes)
+            }
+        }
     }
 
     /// No tariff at all: everything is priced by the fallback.
@@ -167,7 +177,7 @@ impl Tariffs {
             let needed = lane.candidates.iter().any(|tariff| {
                 let tariff = self.tariff(*tariff);
                 let common = tariff.effective.and(period);
-                tariff.counter == Some(*number) && common.from_ns < common.until_ns
+                tariff.counter == Some(*number) && !common.is_empty()
             });
             if needed {
                 each(*number, period);

@@ -42,7 +42,7 @@ impl Tiers {
 
     /// Whether the price depends on what was used before.
     pub(super) fn depend(&self) -> bool {
-        !matches!(self.tiers[..], [Tier { up_to: None, .. }])
+        !matches!(self.tiers[..], [] | [Tier { up_to: None, .. }])
     }
 
     /// Whether there is a price however much is used.

@@ -129,12 +129,14 @@ impl fmt::Debug for Names {
 #[inline]
 pub(crate) fn text_hash(text: &[u8]) -> u64 {
     let mut hash = text.len() as u64;
-    let mut words = text.chunks_exact(8);
-    for word in &mut words {
+    let Some(last) = text.last_chunk::<8>() else {
+        return mix(hash, text.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+    };
+    for word in text.chunks_exact(8) {
         hash = mix(hash, u64::from_le_bytes(word.try_into().unwrap_or_default()));
     }
-    let rest = words.remainder().iter().fold(0_u64, |rest, byte| rest << 8 | u64::from(*byte));
-    mix(hash, rest)
+    // What is left over, and some of what was before.
+    mix(hash, u64::from_le_bytes(*last))
 }
 
 /// Multiplying carries upwards only: the upper half of the product brings the high bits down again.

@@ -235,6 +235,9 @@ impl SinceDecision {
 // === impl LawState ===
 
 impl LawState {
+    /// Every state.
+    pub const ALL: [Self; 4] = [Self::Slow, Self::Cubic, Self::Stalled, Self::Aimd];
+
     /// The name used in labels and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {

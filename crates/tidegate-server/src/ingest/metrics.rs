@@ -1,6 +1,7 @@
 use super::IngestStats;
 use crate::control::Exposition;
 use tidegate::pipeline::StageSnapshot;
+use tidegate::window::LawState;
 
 /// A counter of the stats: its name, what it is, and where it stands.
 type Count = (&'static str, &'static str, fn(&IngestStats) -> u64);
@@ -109,7 +110,10 @@ fn stages(out: &mut Exposition, stats: &IngestStats) {
     let mut states =
         out.gauge("tidegate_scheduler_state", "1 for the state that a stage's law is in.");
     for stage in &pipeline.stages {
-        states.with(&[("stage", stage.stage.name()), ("state", stage.state.name())], 1);
+        for state in LawState::ALL {
+            let labels = [("stage", stage.stage.name()), ("state", state.name())];
+            states.with(&labels, u8::from(stage.state == state));
+        }
     }
     out.gauge("tidegate_scheduler_memory_bytes", "What all stages hold, and what is cut in half.")
         .value(pipeline.memory_bytes);

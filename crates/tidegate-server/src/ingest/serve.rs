@@ -49,6 +49,10 @@ pub async fn serve(tcp: TcpStream, peer: SocketAddr, protocol: Protocol, line: L
     let writing = write(writer, Arc::clone(&connection), line.write_timeout);
     let reading = async {
         let end = read(reader, &connection, &line).await;
+        // What came whole is worth keeping. Only frames are sent again, and only their answers need a reader.
+        if protocol == Protocol::Frames && matches!(end, End::Broken | End::Idle) {
+            connection.cut();
+        }
         tracing::debug!(%peer, protocol = protocol.name(), ?end, "a sender's connection ended");
         line.entrance.end(&connection).await;
     };
@@ -77,16 +81,10 @@ async fn read(mut reader: OwnedReadHalf, connection: &Arc<Connection>, line: &Li
                 }
             }
             Ok(Ok(None)) => return End::Eof,
-            Ok(Err(_)) => {
-                connection.cut();
-                return End::Broken;
-            }
+            Ok(Err(_)) => return End::Broken,
             // A sender that waits for its acks has nothing to say.
             Err(_elapsed) if connection.unanswered() > 0 => {}
-            Err(_elapsed) => {
-                connection.cut();
-                return End::Idle;
-            }
+            Err(_elapsed) => return End::Idle,
         }
     }
 }

@@ -8,12 +8,12 @@ use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidegate::frame::FrameLimits;
 use tidegate::line_protocol::LineConfig;
 use tidegate::pipeline::{Back, Front, Pipeline, PipelineConfig, PipelineConfigError, Protocol};
 use tidegate::store::{AnyStore, StoreError};
-use tidegate::tariff::Tariffs;
+use tidegate::tariff::{TariffFile, TariffFileError, Tariffs};
 use tidegate::window::WindowConfig;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
@@ -56,6 +56,9 @@ pub enum IngestError {
     /// The store can't be opened.
     #[error("{0}; choose another with --store")]
     Store(#[from] StoreError),
+    /// The tariffs can't be read, or are wrong.
+    #[error("{0}")]
+    Tariffs(#[from] TariffFileError),
     /// The windows can't be as configured.
     #[error("ingest: {0}")]
     Pipeline(#[from] PipelineConfigError),
@@ -85,7 +88,7 @@ impl Ingest {
         let frames = bind(config.frames_address, "ingest.frames_address")?;
         let lines = bind(config.lines_address, "ingest.lines_address")?;
         let addresses = (frames.local_addr()?, lines.local_addr()?);
-        let tariffs = Arc::new(read_tariffs(config.tariffs.as_ref())?);
+        let tariffs = read_tariffs(config.tariffs.as_ref())?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let store = Arc::new(runtime.block_on(AnyStore::open(&config.store))?);
         let (pipeline, front, back) =
@@ -181,9 +184,18 @@ fn bind(address: SocketAddr, key: &'static str) -> Result<StdTcpListener, Ingest
     Ok(listener)
 }
 
-fn read_tariffs(path: Option<&PathBuf>) -> Result<Tariffs, IngestError> {
-    let _ = path;
-    Ok(Tariffs::none())
+fn read_tariffs(path: Option<&PathBuf>) -> Result<Arc<Tariffs>, IngestError> {
+    let Some(path) = path else { return Ok(Arc::new(Tariffs::none())) };
+    let file = TariffFile::read(path)?;
+    for warning in file.warnings(unix_ns()) {
+        tracing::warn!(file = %path.display(), "tariffs: {warning}");
+    }
+    Ok(Arc::clone(file.tariffs()))
+}
+
+fn unix_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 fn pipeline_config(config: &IngestConfig) -> PipelineConfig {

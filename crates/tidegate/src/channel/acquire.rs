@@ -3,11 +3,11 @@
 use super::credits::Credits;
 use super::error::Closed;
 use super::gate::{Enrolled, Gate, NotTaken};
+use super::turn::poll_turn;
 use super::waiters::{Answer, Ask, Ticket};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::task::coop::poll_proceed;
 
 /// Resolves to the credits it took. Dropped before that, it leaves the line, and what it was handed meanwhile
 /// goes to the next.
@@ -67,7 +67,7 @@ impl Future for Acquire<'_> {
     type Output = Result<Credits, Closed>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let turn = ready!(poll_proceed(cx));
+        let turn = ready!(poll_turn(cx));
         let answer = match self.ticket.take() {
             None => self.begin(cx),
             Some(ticket) => self.look(ticket, cx),

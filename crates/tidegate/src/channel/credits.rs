@@ -21,6 +21,13 @@ const ITEM_SHIFT: u32 = 64 - ITEM_BITS;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Credits(i64);
 
+/// Any number of charges added up: more than a word can count.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    items: i64,
+    bytes: i64,
+}
+
 /// A balance of credits, and what else a sender must know before it takes any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word(pub(super) i64);
@@ -36,8 +43,7 @@ impl Credits {
 
     /// What a message of this weight takes.
     pub(super) const fn charge(weight: Weight) -> Self {
-        let items = if weight.items == 0 { 1 } else { weight.items };
-        Self::new(at_most(items as i64, Window::ITEMS_MAX as i64), weight.bytes as i64)
+        Self::new(charged_items(weight), weight.bytes as i64)
     }
 
     /// Not as a charge: nothing is nothing.
@@ -75,6 +81,11 @@ impl Credits {
     /// The lesser of each lane.
     pub(super) fn min(self, other: Self) -> Self {
         Self::new(self.items().min(other.items()), self.bytes().min(other.bytes()))
+    }
+
+    /// The greater of each lane.
+    pub(super) fn max(self, other: Self) -> Self {
+        Self::new(self.items().max(other.items()), self.bytes().max(other.bytes()))
     }
 
     /// A part of it, rounded down.
@@ -123,8 +134,35 @@ impl Neg for Credits {
     }
 }
 
+const fn charged_items(weight: Weight) -> i64 {
+    let items = if weight.items == 0 { 1 } else { weight.items as i64 };
+    at_most(items, Window::ITEMS_MAX as i64)
+}
+
 const fn at_most(value: i64, most: i64) -> i64 {
     if value > most { most } else { value }
+}
+
+// === impl Sum ===
+
+impl Sum {
+    /// With what a message of this weight takes.
+    pub(super) fn charge(self, weight: Weight) -> Self {
+        Self {
+            items: self.items + charged_items(weight),
+            bytes: self.bytes + i64::from(weight.bytes),
+        }
+    }
+
+    pub(super) fn plus(self, credits: Credits) -> Self {
+        Self { items: self.items + credits.items(), bytes: self.bytes + credits.bytes() }
+    }
+
+    /// As credits, if there is enough of both in `room`.
+    pub(super) fn within(self, room: Credits) -> Option<Credits> {
+        let fits = self.items <= room.items() && self.bytes <= room.bytes();
+        fits.then(|| Credits::new(self.items, self.bytes))
+    }
 }
 
 // === impl Word ===
@@ -149,12 +187,12 @@ impl Word {
         self.0 & Self::CLOSED != 0
     }
 
-    pub(super) const fn less(self, taken: Credits) -> Self {
-        Self(self.0 - taken.0)
+    pub(super) const fn closed_flag(self) -> i64 {
+        self.0 & Self::CLOSED
     }
 
-    pub(super) const fn with_waiting(self, waiting: bool) -> Self {
-        if waiting { Self(self.0 | Self::WAITING) } else { Self(self.0 & !Self::WAITING) }
+    pub(super) const fn less(self, taken: Credits) -> Self {
+        Self(self.0 - taken.0)
     }
 }
 

@@ -1,27 +1,38 @@
 //! Implementation: the balance, those who wait for it, and where it went.
 //!
-//! One signed word holds what may still be taken. A sender takes what its message weighs in one
-//! compare-exchange, the receiver puts it back with one addition, and a resize is one addition of the
-//! difference: the balance is negative when more is in flight than the new window, and receives repay it.
+//! One signed balance says what may still be taken. A sender takes what its message weighs in one
+//! compare-exchange, the receiver puts it back with one addition, and a resize is one addition of the difference:
+//! the balance is negative when more is in flight than the new window, and receives repay it.
 //!
-//! Whoever finds too little sets [`Word::WAITING`] in the exchange that proves it, and queues up. From then on
-//! nobody takes credits past it, and every return of credits sees the flag in the very word it adds to: so no
-//! wake-up is lost. What is returned is handed to the first who waits, not merely offered to all.
+//! The balance is kept in two words that add up to it, so that sender and receiver do not fight for one: senders
+//! take from `open`, and what is put back is in `returned`, until a sender that finds too little moves it over.
+//! It is never negative and never taken from, so `open` alone never promises more than there is.
+//!
+//! Whoever finds too little in both sets [`Word::WAITING`] in both and queues up. From then on nobody takes
+//! credits past it, and every return of credits sees the flag in the very word it adds to: so no wake-up is lost.
+//! What is returned is handed to the first who waits, not merely offered to all. Everything but the two fast
+//! paths holds the lock.
+//!
+//! While the queue is not empty nobody gains by being let in at once: a message would only wait inside instead.
+//! So receives serve those who wait once a part of the window is free, or the queue is empty, and not for every
+//! message: to wake a task can cost as much as a hundred messages.
 
 use super::credits::{Credits, Word};
-use super::parking::Parking;
-use super::sync::{
-    Arc, AtomicI64, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, Padded, lock,
-};
+use super::sync::{Arc, AtomicI64, AtomicU64, Mutex, MutexGuard, Ordering, Padded, lock};
 use super::waiters::{Answer, Ask, Ticket, WaitList};
 use super::wakes::Wakes;
 use super::weight::Window;
+use std::mem;
 use std::task::Waker;
+
+/// Receives serve those who wait when this part of the window is free. With the occupancy that the scheduler aims
+/// for, an eighth less is still within its band.
+const FREE_PART: i64 = 8;
 
 /// What is shared by a channel's ends, whatever its messages are.
 pub(super) struct Gate {
-    word: Padded<AtomicI64>,
-    pub(super) parking: Padded<Parking>,
+    open: Padded<AtomicI64>,
+    returned: Padded<Returned>,
     /// Written by the receiver alone.
     departed_items: Padded<AtomicU64>,
     /// Written with the lock held.
@@ -29,14 +40,22 @@ pub(super) struct Gate {
     leased: AtomicI64,
     /// Granted to a sender that has not sent yet: it holds a slot, or has not run since it was served.
     reserved: AtomicI64,
-    senders: AtomicUsize,
     slow: Mutex<Slow>,
+}
+
+/// What receives put back.
+struct Returned {
+    word: AtomicI64,
+    /// How many items, or bytes, must be there before receives serve those who wait. Written with the lock held.
+    due: AtomicI64,
 }
 
 #[derive(Default)]
 struct Slow {
     waiters: WaitList,
     closing: WaitList,
+    /// The receiver of a closed channel, when it waits for what is on its way.
+    receiver: Option<Waker>,
     waits: u64,
     /// The most that was ever reported, since what it is computed from can't all be read at once.
     arrived_items: u64,
@@ -75,13 +94,12 @@ impl Gate {
     pub(super) fn new(window: Window) -> Arc<Self> {
         let granted = Credits::window(window).to_bits();
         Arc::new(Self {
-            word: Padded(AtomicI64::new(granted)),
-            parking: Padded(Parking::new()),
+            open: Padded(AtomicI64::new(granted)),
+            returned: Padded(Returned { word: AtomicI64::new(0), due: AtomicI64::new(0) }),
             departed_items: Padded(AtomicU64::new(0)),
             granted: AtomicI64::new(granted),
             leased: AtomicI64::new(0),
             reserved: AtomicI64::new(0),
-            senders: AtomicUsize::new(1),
             slow: Mutex::new(Slow::default()),
         })
     }
@@ -94,12 +112,12 @@ impl Gate {
         self.word().is_closed()
     }
 
-    /// Takes this much if nobody waits and there is room.
+    /// Takes this much if nobody waits and it is at hand. Where it is not, `Full` is not the last word.
     pub(super) fn try_take(&self, charge: Credits) -> Result<(), NotTaken> {
         self.try_take_some(|available| charge.fits(available).then_some(charge)).map(|_| ())
     }
 
-    /// Takes what `choose` wants of what there is, if nobody waits.
+    /// Takes what `choose` wants of what is at hand, if nobody waits.
     pub(super) fn try_take_some(
         &self,
         mut choose: impl FnMut(Credits) -> Option<Credits>,
@@ -120,51 +138,67 @@ impl Gate {
         }
     }
 
-    /// As [`try_take`](Self::try_take), and what is heavier than the whole window is taken from an empty channel.
-    pub(super) fn try_take_any(&self, charge: Credits) -> Result<(), NotTaken> {
-        match self.try_take(charge) {
-            Err(NotTaken::Full) if !charge.fits(self.granted()) => {}
+    /// As [`try_take_some`](Self::try_take_some), of all there is.
+    pub(super) fn try_take_some_of_all(
+        &self,
+        mut choose: impl FnMut(Credits) -> Option<Credits>,
+    ) -> Result<Credits, NotTaken> {
+        match self.try_take_some(&mut choose) {
+            Err(NotTaken::Full) => {}
             done => return done,
         }
         let slow = self.lock();
-        let mut word = self.word();
-        loop {
-            if word.is_closed() {
-                return Err(NotTaken::Closed);
-            }
-            let ask = Ask { least: charge, most: charge };
-            if !slow.waiters.is_empty() || self.admits(word, ask).is_none() {
-                return Err(NotTaken::Full);
-            }
-            match self.exchange(word, word.less(charge)) {
-                Ok(()) => return Ok(()),
-                Err(newer) => word = newer,
-            }
+        if !slow.waiters.is_empty() {
+            return Err(NotTaken::Full);
         }
+        self.move_returned(false);
+        self.try_take_some(choose)
+    }
+
+    /// As [`try_take`](Self::try_take), of all there is; and what is heavier than the whole window is taken from an
+    /// empty channel.
+    pub(super) fn try_take_any(&self, charge: Credits) -> Result<(), NotTaken> {
+        match self.try_take(charge) {
+            Err(NotTaken::Full) => {}
+            done => return done,
+        }
+        let slow = self.lock();
+        if !slow.waiters.is_empty() {
+            return Err(NotTaken::Full);
+        }
+        self.move_returned(false);
+        self.take_admitted(Ask { least: charge, most: charge }, false).map(|_| ())
     }
 
     /// Takes what is asked for, or waits behind those who do.
     pub(super) fn enroll(&self, ask: Ask, waker: &Waker) -> Enrolled {
         let mut slow = self.lock();
-        let mut word = self.word();
-        loop {
-            if word.is_closed() {
-                return Enrolled::Closed;
+        if slow.waiters.is_empty() {
+            self.move_returned(false);
+            match self.take_admitted(ask, false) {
+                Ok(credits) => return Enrolled::Taken(credits),
+                Err(NotTaken::Closed) => return Enrolled::Closed,
+                Err(NotTaken::Full) => {}
             }
-            let charge = if slow.waiters.is_empty() { self.admits(word, ask) } else { None };
-            let next = match charge {
-                Some(charge) => word.less(charge),
-                None => word.with_waiting(true),
-            };
-            match (self.exchange(word, next), charge) {
-                (Ok(()), Some(charge)) => return Enrolled::Taken(charge),
-                (Ok(()), None) => {
-                    slow.waits += 1;
-                    return Enrolled::Waiting(slow.waiters.join(ask, waker.clone()));
+            // What was returned meanwhile saw no flag, and so is looked for once more now that it is set.
+            self.open.0.fetch_or(Word::WAITING, Ordering::AcqRel);
+            self.move_returned(true);
+            match self.take_admitted(ask, false) {
+                Ok(credits) => {
+                    self.end_waiting();
+                    return Enrolled::Taken(credits);
                 }
-                (Err(newer), _) => word = newer,
+                Err(NotTaken::Closed) => {
+                    self.end_waiting();
+                    return Enrolled::Closed;
+                }
+                Err(NotTaken::Full) => {}
             }
+        } else if self.is_closed() {
+            return Enrolled::Closed;
         }
+        slow.waits += 1;
+        Enrolled::Waiting(slow.waiters.join(ask, waker.clone()))
     }
 
     /// What became of one who waits; an answer spends the ticket.
@@ -182,7 +216,7 @@ impl Gate {
         let mut slow = self.lock();
         let (answer, waker) = slow.waiters.leave(ticket);
         if slow.waiters.is_empty() {
-            self.word.0.fetch_and(!Word::WAITING, Ordering::AcqRel);
+            self.end_waiting();
         }
         drop(slow);
         drop(waker);
@@ -197,20 +231,37 @@ impl Gate {
         }
     }
 
-    /// Returns credits, and serves those who wait for them.
-    pub(super) fn release(&self, credits: Credits) -> Word {
-        let before = Word(self.word.0.fetch_add(credits.to_bits(), Ordering::AcqRel));
+    /// Returns what was received. Those who wait for it are served in time.
+    pub(super) fn release(&self, credits: Credits) {
+        let before = self.put_back(credits);
+        if before.is_waiting() {
+            let returned = before.balance() + credits;
+            let due = Credits::from_bits(self.returned.0.due.load(Ordering::Relaxed));
+            if returned.items() >= due.items() || returned.bytes() >= due.bytes() {
+                self.serve();
+            }
+        }
+    }
+
+    /// Called by the receiver when nothing is left to come: what it returned is not held back any longer.
+    pub(super) fn serve_if_waiting(&self) {
+        if Word(self.returned.0.word.load(Ordering::Acquire)).is_waiting() {
+            self.serve();
+        }
+    }
+
+    /// Returns credits by others than the receiver, and serves those who wait for them at once. Once closed, the
+    /// receiver may be waiting for the last of them.
+    pub(super) fn give_back(&self, credits: Credits) {
+        let before = self.put_back(credits);
         if before.is_waiting() {
             self.serve();
         }
-        before
-    }
-
-    /// As [`release`](Self::release), by others than the receiver: once closed, it may be waiting for the last of
-    /// them.
-    pub(super) fn give_back(&self, credits: Credits) {
-        if self.release(credits).is_closed() {
-            self.parking.0.notify();
+        if before.is_closed() {
+            let receiver = self.lock().receiver.take();
+            if let Some(receiver) = receiver {
+                receiver.wake();
+            }
         }
     }
 
@@ -225,6 +276,8 @@ impl Gate {
     /// Received, and not released yet.
     pub(super) fn lease(&self, credits: Credits) {
         self.leased.fetch_add(credits.to_bits(), Ordering::AcqRel);
+        // What is leased is no longer queued, so less must come back before those who wait are served.
+        self.serve_if_waiting();
     }
 
     /// First no longer leased, then free: what is between the two looks as if it were queued, never as if the
@@ -247,7 +300,7 @@ impl Gate {
         let next = Credits::window(window);
         let grown = next - self.granted();
         self.granted.store(next.to_bits(), Ordering::Relaxed);
-        self.word.0.fetch_add(grown.to_bits(), Ordering::AcqRel);
+        self.open.0.fetch_add(grown.to_bits(), Ordering::AcqRel);
         let anybody = !slow.waiters.is_empty();
         drop(slow);
         if anybody {
@@ -257,19 +310,22 @@ impl Gate {
 
     /// No more messages; whoever waits is told.
     pub(super) fn close(&self) {
-        self.word.0.fetch_or(Word::CLOSED, Ordering::AcqRel);
+        let slow = self.lock();
+        self.open.0.fetch_or(Word::CLOSED, Ordering::AcqRel);
+        self.returned.0.word.fetch_or(Word::CLOSED, Ordering::AcqRel);
+        drop(slow);
         let mut wakes = Wakes::default();
         loop {
             let mut slow = self.lock();
             while !wakes.is_full() {
                 let refused = slow.waiters.refuse_first().or_else(|| slow.closing.refuse_first());
                 match refused {
-                    Some(waker) => wakes.add(waker),
+                    Some(waker) => wakes.add(Some(waker)),
                     None => break,
                 }
             }
             if slow.waiters.is_empty() {
-                self.word.0.fetch_and(!Word::WAITING, Ordering::AcqRel);
+                self.end_waiting();
             }
             drop(slow);
             if !wakes.wake_all() {
@@ -282,7 +338,6 @@ impl Gate {
     pub(super) fn await_close(&self, waker: &Waker) -> Option<Ticket> {
         let mut slow = self.lock();
         let nothing = Ask { least: Credits::NONE, most: Credits::NONE };
-        // Closing sets the flag first and takes the lock second.
         (!self.is_closed()).then(|| slow.closing.join(nothing, waker.clone()))
     }
 
@@ -297,19 +352,24 @@ impl Gate {
         drop(waker);
     }
 
-    pub(super) fn add_sender(&self) {
-        self.senders.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn drop_sender(&self) {
-        if self.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.parking.0.notify();
+    /// Whether it was closed, and all that was taken has been received. If not, `waker` is woken when what is on
+    /// its way is given up; when it is sent, that is for the inbox to say.
+    ///
+    /// The balance first: a lease that ends meanwhile then makes this say no, and wakes the receiver; the other way
+    /// round it could hide a message on its way.
+    pub(super) fn is_ended(&self, waker: Option<&Waker>) -> bool {
+        if !self.is_closed() {
+            return false;
         }
-    }
-
-    /// Whether nothing more can be queued. What was queued before is visible after this.
-    pub(super) fn is_ended(&self) -> bool {
-        self.senders.load(Ordering::Acquire) == 0 || (self.is_closed() && self.is_drained())
+        let mut slow = self.lock();
+        let balance = self.balance();
+        let leased = Credits::from_bits(self.leased.load(Ordering::Acquire));
+        let ended = (self.granted() - balance - leased).is_none();
+        let waker = if ended { None } else { waker.cloned() };
+        let stale = mem::replace(&mut slow.receiver, waker);
+        drop(slow);
+        drop(stale);
+        ended
     }
 
     pub(super) fn read(&self) -> Reading {
@@ -318,8 +378,7 @@ impl Gate {
         let departed_items = self.departed_items.0.load(Ordering::Acquire);
         let leased = Credits::from_bits(self.leased.load(Ordering::Acquire));
         let reserved = Credits::from_bits(self.reserved.load(Ordering::Acquire));
-        let word = self.word();
-        let (granted, balance) = (self.granted(), word.balance());
+        let (granted, balance) = (self.granted(), self.balance());
         let queued_items = (granted - balance - leased - reserved).items().max(0) as u64;
         slow.arrived_items = slow.arrived_items.max(departed_items.wrapping_add(queued_items));
         Reading {
@@ -331,7 +390,7 @@ impl Gate {
             waits: slow.waits,
             arrived_items: slow.arrived_items,
             departed_items,
-            closed: word.is_closed(),
+            closed: self.is_closed(),
         }
     }
 
@@ -341,10 +400,17 @@ impl Gate {
         let mut wakes = Wakes::default();
         loop {
             let mut slow = self.lock();
-            while !wakes.is_full() {
-                match self.serve_first(&mut slow.waiters) {
-                    Some(waker) => wakes.add(waker),
-                    None => break,
+            if !slow.waiters.is_empty() {
+                self.move_returned(true);
+            }
+            while let Some(ask) = slow.waiters.first()
+                && !wakes.is_full()
+                && let Ok(charge) = self.take_admitted(ask, true)
+            {
+                self.reserve(charge);
+                wakes.add(slow.waiters.grant_first(charge));
+                if slow.waiters.is_empty() {
+                    self.end_waiting();
                 }
             }
             drop(slow);
@@ -354,19 +420,54 @@ impl Gate {
         }
     }
 
-    fn serve_first(&self, waiters: &mut WaitList) -> Option<Waker> {
-        let ask = waiters.first()?;
+    /// Takes what may be taken first in line, from what is at hand. Called with the lock held.
+    fn take_admitted(&self, ask: Ask, closed_too: bool) -> Result<Credits, NotTaken> {
         let mut word = self.word();
         loop {
-            let charge = self.admits(word, ask)?;
-            match self.exchange(word, word.less(charge).with_waiting(waiters.len() > 1)) {
-                Ok(()) => {
-                    self.reserve(charge);
-                    return waiters.grant_first(charge);
-                }
+            if word.is_closed() && !closed_too {
+                return Err(NotTaken::Closed);
+            }
+            let charge = self.admits(word, ask).ok_or(NotTaken::Full)?;
+            match self.exchange(word, word.less(charge)) {
+                Ok(()) => return Ok(charge),
                 Err(newer) => word = newer,
             }
         }
+    }
+
+    fn put_back(&self, credits: Credits) -> Word {
+        Word(self.returned.0.word.fetch_add(credits.to_bits(), Ordering::AcqRel))
+    }
+
+    /// Says when receives serve those who wait: when enough is free, or nothing is queued. Called with the lock
+    /// held, before the flag that makes it matter is set, and once more when it is.
+    fn set_due(&self) {
+        let granted = self.granted();
+        let leased = Credits::from_bits(self.leased.load(Ordering::Relaxed));
+        let queued = granted - self.balance() - leased;
+        let due = granted.divided_by(FREE_PART).min(queued).max(Credits::new(1, 1));
+        self.returned.0.due.store(due.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Puts what was returned at hand. Called with the lock held, so that nobody sees it in neither place.
+    fn move_returned(&self, waiting: bool) {
+        if waiting {
+            self.set_due();
+        }
+        let flags = self.word().closed_flag() | if waiting { Word::WAITING } else { 0 };
+        let returned = Word(self.returned.0.word.swap(flags, Ordering::AcqRel)).balance();
+        if !returned.is_none() {
+            self.open.0.fetch_add(returned.to_bits(), Ordering::AcqRel);
+        }
+        if waiting {
+            self.set_due();
+        }
+    }
+
+    /// Nobody waits any more. Called with the lock held.
+    fn end_waiting(&self) {
+        self.open.0.fetch_and(!Word::WAITING, Ordering::AcqRel);
+        self.returned.0.word.fetch_and(!Word::WAITING, Ordering::AcqRel);
     }
 
     /// What the first in line may take of this word. Called with the lock held, so that the window stands still.
@@ -385,21 +486,18 @@ impl Gate {
         }
     }
 
-    /// Whether all that was taken has been received. The word first: a lease that ends meanwhile then makes this
-    /// say no, and wakes the receiver; the other way round it could hide a message on its way.
-    fn is_drained(&self) -> bool {
-        let _slow = self.lock();
-        let balance = self.word().balance();
-        let leased = Credits::from_bits(self.leased.load(Ordering::Acquire));
-        (self.granted() - balance - leased).is_none()
+    /// Both words. Called with the lock held, so that nothing is moved between them meanwhile.
+    fn balance(&self) -> Credits {
+        let returned = Word(self.returned.0.word.load(Ordering::Acquire)).balance();
+        self.word().balance() + returned
     }
 
     fn word(&self) -> Word {
-        Word(self.word.0.load(Ordering::Acquire))
+        Word(self.open.0.load(Ordering::Acquire))
     }
 
     fn exchange(&self, from: Word, to: Word) -> Result<(), Word> {
-        self.word
+        self.open
             .0
             .compare_exchange_weak(from.0, to.0, Ordering::AcqRel, Ordering::Acquire)
             .map(|_| ())

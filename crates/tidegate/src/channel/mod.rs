@@ -10,17 +10,18 @@
 
 mod acquire;
 mod batch;
+mod block;
 mod credits;
-mod entry;
 mod error;
 mod gate;
 mod gauge;
+mod inbox;
 mod lease;
-mod parking;
 mod receiver;
 mod sender;
 mod slot;
 mod sync;
+mod turn;
 mod waiters;
 mod wakes;
 mod weight;

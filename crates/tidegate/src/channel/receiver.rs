@@ -1,24 +1,25 @@
 use super::credits::Credits;
-use super::entry::{Chunk, Entry};
 use super::error::TryRecvError;
 use super::gate::Gate;
 use super::gauge::WindowGauge;
+use super::inbox::{Found, Inbox, Taken};
 use super::lease::Lease;
-use super::sync::{Arc, Queue};
+use super::sync::{Arc, Padded};
+use super::turn::poll_turn;
 use super::weight::Weigh;
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
-use tokio::task::coop::poll_proceed;
 
 /// The end of a channel that receives. There is one.
 ///
 /// Dropped, it drops what is queued, and senders that wait get their messages back.
 pub struct WindowedReceiver<T> {
-    queue: Arc<Queue<Entry<T>>>,
+    inbox: Arc<Padded<Inbox<T>>>,
     gate: Arc<Gate>,
-    /// What was sent together and is received bit by bit.
-    chunk: Option<Chunk<T>>,
+    /// What came out of the inbox and is handed out bit by bit.
+    taken: Taken<T>,
 }
 
 // === impl WindowedReceiver ===
@@ -45,13 +46,7 @@ impl<T: Weigh> WindowedReceiver<T> {
     ///
     /// When nothing is queued: [`TryRecvError::Disconnected`] if nothing will be, else [`TryRecvError::Empty`].
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        if let Some(message) = self.take_released() {
-            return Ok(message);
-        }
-        if self.gate.is_ended() {
-            return self.take_released().ok_or(TryRecvError::Disconnected);
-        }
-        Err(TryRecvError::Empty)
+        self.try_take(Self::take_released)
     }
 
     /// Waits for a message, then appends what is queued, at most `limit` messages; their credits return at once.
@@ -100,13 +95,7 @@ impl<T: Weigh> WindowedReceiver<T> {
         if limit == 0 {
             return Ok(Lease::new(&self.gate, Credits::NONE));
         }
-        if let Some(lease) = self.take_leased(out, limit) {
-            return Ok(lease);
-        }
-        if self.gate.is_ended() {
-            return self.take_leased(out, limit).ok_or(TryRecvError::Disconnected);
-        }
-        Err(TryRecvError::Empty)
+        self.try_take(|receiver| receiver.take_leased(out, limit))
     }
 
     fn poll_take<R>(
@@ -114,21 +103,38 @@ impl<T: Weigh> WindowedReceiver<T> {
         cx: &mut Context<'_>,
         mut take: impl FnMut(&mut Self) -> Option<R>,
     ) -> Poll<Option<R>> {
-        let turn = ready!(poll_proceed(cx));
+        let turn = ready!(poll_turn(cx));
         let mut taken = take(self);
         if taken.is_none() {
-            self.gate.parking.0.prepare(cx.waker());
-            taken = take(self);
-            if taken.is_none() {
-                if !self.gate.is_ended() {
-                    return Poll::Pending;
+            match self.inbox.0.take(&mut self.taken, Some(cx.waker())) {
+                Found::Some => taken = take(self),
+                Found::End => {}
+                Found::Nothing => {
+                    self.gate.serve_if_waiting();
+                    if !self.gate.is_ended(Some(cx.waker())) {
+                        return Poll::Pending;
+                    }
                 }
-                taken = take(self);
             }
-            self.gate.parking.0.stay_awake();
         }
         turn.made_progress();
         Poll::Ready(taken)
+    }
+
+    fn try_take<R>(
+        &mut self,
+        mut take: impl FnMut(&mut Self) -> Option<R>,
+    ) -> Result<R, TryRecvError> {
+        if let Some(taken) = take(self) {
+            return Ok(taken);
+        }
+        match self.inbox.0.take(&mut self.taken, None) {
+            Found::Some => return take(self).ok_or(TryRecvError::Empty),
+            Found::End => return Err(TryRecvError::Disconnected),
+            Found::Nothing => self.gate.serve_if_waiting(),
+        }
+        let ended = self.gate.is_ended(None);
+        Err(if ended { TryRecvError::Disconnected } else { TryRecvError::Empty })
     }
 
     fn take_released(&mut self) -> Option<T> {
@@ -146,52 +152,66 @@ impl<T: Weigh> WindowedReceiver<T> {
     }
 
     fn take_one(&mut self) -> Option<(T, Credits)> {
-        if let Some(taken) = self.chunk.as_mut().and_then(Chunk::next) {
-            return Some(taken);
+        let block = self.taken.blocks.front_mut()?;
+        let taken = block.next();
+        if block.len() == 0 {
+            self.retire();
         }
-        match self.queue.pop()? {
-            Entry::One(message, credits) => Some((message, credits)),
-            Entry::Many(chunk) => self.chunk.insert(chunk).next(),
-        }
+        taken
     }
 
     /// Up to `limit` messages, which is not 0, and what they took.
     fn take_many(&mut self, out: &mut Vec<T>, limit: usize) -> Option<Credits> {
         let mut room = limit;
         let mut credits = Credits::NONE;
-        while room > 0 {
-            let entry = match self.chunk.take() {
-                Some(chunk) => Some(Entry::Many(chunk)),
-                None => self.queue.pop(),
-            };
-            match entry {
-                None => break,
-                Some(Entry::One(message, taken)) => {
+        while room > 0
+            && let Some(block) = self.taken.blocks.front_mut()
+        {
+            if block.len() <= room {
+                let fills = block.len() == room;
+                room -= block.len();
+                credits += self.take_block(out, fills);
+            } else {
+                for (message, taken) in std::iter::from_fn(|| block.next()).take(room) {
                     out.push(message);
                     credits += taken;
-                    room -= 1;
                 }
-                Some(Entry::Many(chunk)) if chunk.len() <= room => {
-                    room -= chunk.len();
-                    credits += chunk.drain_into(out);
-                }
-                Some(Entry::Many(chunk)) => {
-                    let chunk = self.chunk.insert(chunk);
-                    for (message, taken) in std::iter::from_fn(|| chunk.next()).take(room) {
-                        out.push(message);
-                        credits += taken;
-                    }
-                    room = 0;
-                }
+                room = 0;
+            }
+            // What has come meanwhile is for the same call, if there is room.
+            if room > 0 && self.taken.blocks.is_empty() {
+                self.inbox.0.take(&mut self.taken, None);
             }
         }
         (room < limit).then_some(credits)
     }
+
+    /// The whole first block. If it is all that is asked for nothing is copied: its buffer goes out, and the
+    /// caller's comes in.
+    fn take_block(&mut self, out: &mut Vec<T>, fills: bool) -> Credits {
+        let Some(block) = self.taken.blocks.pop_front() else { return Credits::NONE };
+        let (mut messages, credits) = block.into_parts();
+        if out.is_empty() && (fills || out.capacity() < messages.len()) {
+            let buffer = std::mem::replace(out, Vec::from(messages));
+            self.taken.recycle(VecDeque::from(buffer));
+        } else {
+            out.extend(messages.drain(..));
+            self.taken.recycle(messages);
+        }
+        credits
+    }
+
+    /// The first block is empty.
+    fn retire(&mut self) {
+        if let Some(block) = self.taken.blocks.pop_front() {
+            self.taken.recycle(block.into_parts().0);
+        }
+    }
 }
 
 impl<T> WindowedReceiver<T> {
-    pub(super) fn new(queue: Arc<Queue<Entry<T>>>, gate: Arc<Gate>) -> Self {
-        Self { queue, gate, chunk: None }
+    pub(super) fn new(inbox: Arc<Padded<Inbox<T>>>, gate: Arc<Gate>) -> Self {
+        Self { inbox, gate, taken: Taken::new() }
     }
 
     /// Takes no more messages: senders that wait, and those that come, get theirs back. What was sent can still be
@@ -210,23 +230,15 @@ impl<T> WindowedReceiver<T> {
 impl<T> Drop for WindowedReceiver<T> {
     fn drop(&mut self) {
         self.gate.close();
-        self.gate.parking.0.leave();
-        if let Some(chunk) = self.chunk.take() {
-            self.gate.release(chunk.credits());
+        let left = self.inbox.0.abandon();
+        for block in self.taken.blocks.drain(..).chain(left) {
+            self.gate.release(block.credits());
         }
-        discard(&self.queue, &self.gate);
     }
 }
 
 impl<T> fmt::Debug for WindowedReceiver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WindowedReceiver").field("gauge", &self.gauge()).finish_non_exhaustive()
-    }
-}
-
-/// Drops what nobody will receive.
-pub(super) fn discard<T>(queue: &Queue<Entry<T>>, gate: &Gate) {
-    while let Some(entry) = queue.pop() {
-        gate.release(entry.credits());
     }
 }

@@ -1,13 +1,12 @@
 use super::acquire::{Acquire, AwaitClose};
 use super::batch::Batch;
 use super::credits::Credits;
-use super::entry::Entry;
 use super::error::{Closed, SendError, TrySendError};
 use super::gate::{Gate, NotTaken};
 use super::gauge::WindowGauge;
-use super::receiver::discard;
+use super::inbox::Inbox;
 use super::slot::Slot;
-use super::sync::{Arc, Queue};
+use super::sync::{Arc, Padded};
 use super::weight::{Weigh, Weight};
 use std::fmt;
 
@@ -17,7 +16,7 @@ use std::fmt;
 /// began to, and nobody overtakes them: a heavy message is not starved by light ones. A message heavier than the
 /// whole window is admitted when nothing is in flight, and then has the channel for itself.
 pub struct WindowedSender<T> {
-    queue: Arc<Queue<Entry<T>>>,
+    inbox: Arc<Padded<Inbox<T>>>,
     gate: Arc<Gate>,
 }
 
@@ -37,10 +36,7 @@ impl<T: Weigh> WindowedSender<T> {
     pub async fn send(&self, message: T) -> Result<(), SendError<T>> {
         let charge = Credits::charge(message.weight());
         match Acquire::of(&self.gate, charge).await {
-            Ok(_) => {
-                self.push(message, charge);
-                Ok(())
-            }
+            Ok(_) => self.push(message, charge).map_err(SendError),
             Err(Closed) => Err(SendError(message)),
         }
     }
@@ -79,10 +75,8 @@ impl<T: Weigh> WindowedSender<T> {
             return Ok(());
         };
         Acquire::of(&self.gate, charge).await?;
-        if let Some(message) = message.take() {
-            self.push(message, charge);
-        }
-        Ok(())
+        *message = message.take().and_then(|message| self.push(message, charge).err());
+        if message.is_none() { Ok(()) } else { Err(Closed) }
     }
 
     /// Sends at once, or not at all.
@@ -94,17 +88,14 @@ impl<T: Weigh> WindowedSender<T> {
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
         let charge = Credits::charge(message.weight());
         match self.gate.try_take_any(charge) {
-            Ok(()) => {
-                self.push(message, charge);
-                Ok(())
-            }
+            Ok(()) => self.push(message, charge).map_err(TrySendError::Closed),
             Err(NotTaken::Full) => Err(TrySendError::Full(message)),
             Err(NotTaken::Closed) => Err(TrySendError::Closed(message)),
         }
     }
 
     /// Sends all, in order, as many at a time as there is room for. Many messages that fit cost hardly more than
-    /// one. What is sent is removed from `messages`, whose memory stays the caller's.
+    /// one. What is sent is removed from `messages`, which may come back with another buffer.
     ///
     /// # Errors
     ///
@@ -117,7 +108,7 @@ impl<T: Weigh> WindowedSender<T> {
         let mut batch = Batch::new(messages);
         while !batch.is_empty() {
             tokio::task::coop::consume_budget().await;
-            let (count, taken) = match self.gate.try_take_some(|room| batch.choose(room)) {
+            let (count, taken) = match self.gate.try_take_some_of_all(|room| batch.choose(room)) {
                 Ok(taken) => (batch.chosen(), taken),
                 Err(NotTaken::Closed) => return Err(Closed),
                 Err(NotTaken::Full) => {
@@ -126,7 +117,14 @@ impl<T: Weigh> WindowedSender<T> {
                     (if taken == ask.most { batch.chosen() } else { 1 }, taken)
                 }
             };
-            self.push_entry(batch.take(count, taken));
+            match self.inbox.0.push_block(batch.take(count, taken)) {
+                Ok(spare) => batch.exchange(spare, count),
+                Err(block) => {
+                    batch.put_back(block);
+                    self.gate.give_back(taken);
+                    return Err(Closed);
+                }
+            }
         }
         Ok(())
     }
@@ -147,8 +145,8 @@ impl<T: Weigh> WindowedSender<T> {
 }
 
 impl<T> WindowedSender<T> {
-    pub(super) fn new(queue: Arc<Queue<Entry<T>>>, gate: Arc<Gate>) -> Self {
-        Self { queue, gate }
+    pub(super) fn new(inbox: Arc<Padded<Inbox<T>>>, gate: Arc<Gate>) -> Self {
+        Self { inbox, gate }
     }
 
     /// Resolves when the receiver is closed or gone.
@@ -176,30 +174,22 @@ impl<T> WindowedSender<T> {
         &self.gate
     }
 
-    pub(super) fn push(&self, message: T, charge: Credits) {
-        self.push_entry(Entry::One(message, charge));
-    }
-
-    fn push_entry(&self, entry: Entry<T>) {
-        self.queue.push(entry);
-        let received = self.gate.parking.0.notify();
-        if !received {
-            // Its receiver emptied the queue before this was in it.
-            discard(&self.queue, &self.gate);
-        }
+    /// Sends what was paid for. The message, if there is no receiver any more.
+    pub(super) fn push(&self, message: T, charge: Credits) -> Result<(), T> {
+        self.inbox.0.push(message, charge).inspect_err(|_| self.gate.give_back(charge))
     }
 }
 
 impl<T> Clone for WindowedSender<T> {
     fn clone(&self) -> Self {
-        self.gate.add_sender();
-        Self { queue: Arc::clone(&self.queue), gate: Arc::clone(&self.gate) }
+        self.inbox.0.add_sender();
+        Self { inbox: Arc::clone(&self.inbox), gate: Arc::clone(&self.gate) }
     }
 }
 
 impl<T> Drop for WindowedSender<T> {
     fn drop(&mut self) {
-        self.gate.drop_sender();
+        self.inbox.0.drop_sender();
     }
 }
 

@@ -32,13 +32,9 @@ impl<T: Weigh> Slot<'_, T> {
         if !charge.fits(self.credits) {
             return Err(SlotError::TooHeavy(message));
         }
-        if self.sender.gate().parking.0.is_gone() {
-            return Err(SlotError::Closed(message));
-        }
         self.sender.gate().unreserve(charge);
         self.credits -= charge;
-        self.sender.push(message, charge);
-        Ok(())
+        self.sender.push(message, charge).map_err(SlotError::Closed)
     }
 }
 

@@ -17,8 +17,8 @@ impl Wakes {
         self.count == WAKES_MAX
     }
 
-    pub(super) fn add(&mut self, waker: Waker) {
-        self.wakers[self.count] = Some(waker);
+    pub(super) fn add(&mut self, waker: Option<Waker>) {
+        self.wakers[self.count] = waker;
         self.count += 1;
     }
 

@@ -1,7 +1,8 @@
 use super::gate::Gate;
+use super::inbox::Inbox;
 use super::receiver::WindowedReceiver;
 use super::sender::WindowedSender;
-use super::sync::{Arc, Queue};
+use super::sync::{Arc, Padded};
 use super::weight::Window;
 
 /// A channel that holds at most this window, which can be resized at any time through a
@@ -41,7 +42,7 @@ use super::weight::Window;
 #[must_use]
 pub fn windowed<T>(window: Window) -> (WindowedSender<T>, WindowedReceiver<T>) {
     let gate = Gate::new(window);
-    let queue = Arc::new(Queue::new());
-    let sender = WindowedSender::new(Arc::clone(&queue), Arc::clone(&gate));
-    (sender, WindowedReceiver::new(queue, gate))
+    let inbox = Arc::new(Padded(Inbox::new()));
+    let sender = WindowedSender::new(Arc::clone(&inbox), Arc::clone(&gate));
+    (sender, WindowedReceiver::new(inbox, gate))
 }

@@ -230,21 +230,25 @@ impl Buffer {
     ///
     /// # Errors
     ///
-    /// When all numbers of this sender are used.
+    /// When this client's numbers can't be used, or not any more.
     pub(super) fn welcome(
         &mut self,
         welcome: Welcome,
         unix_ns: u64,
         now: Duration,
-    ) -> Result<(), NumbersUsed> {
-        let first = self.welcome.is_none();
-        if first && self.config.numbering == Numbering::Continue {
+    ) -> Result<(), BadNumbers> {
+        let continues = self.config.numbering == Numbering::Continue;
+        if continues && self.welcome.is_some() && welcome.settled_low >= self.ledger.next_seq() {
+            // Nobody but this client uses numbers from its base on.
+            return Err(BadNumbers::Taken);
+        }
+        if continues && self.welcome.is_none() {
             // What an earlier client of this name sent may still be on its way to the store, so that the server
             // does not know its numbers. It began at an earlier time and cut less than a batch a nanosecond.
-            let beyond = welcome.settled_low.checked_add(2 * SEQ_WINDOW).ok_or(NumbersUsed)?;
+            let beyond = welcome.settled_low.checked_add(2 * SEQ_WINDOW).ok_or(BadNumbers::Used)?;
             let base = beyond.max(unix_ns);
             if base > u64::MAX / 2 {
-                return Err(NumbersUsed);
+                return Err(BadNumbers::Used);
             }
             let (limits, class) = (self.config.batch, self.config.class);
             self.ledger.rebase(base, |frame, seq, settled| {
@@ -407,9 +411,14 @@ impl Buffer {
     }
 }
 
-/// All numbers of a sender are used.
+/// Why a client can't use its numbers.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NumbersUsed;
+pub(super) enum BadNumbers {
+    /// There are none left.
+    Used,
+    /// Another client of the same name has used them.
+    Taken,
+}
 
 /// The records of a frame that a [`BatchBuilder`] of these limits has made.
 pub(super) fn records_of(frame: &Bytes, limits: FrameLimits) -> Vec<UsageRecord> {

@@ -18,7 +18,8 @@ pub struct ClientConfig {
     /// What its records are: data, or telemetry, which may be dropped when the server is overloaded.
     /// Default data.
     pub class: MessageClass,
-    /// Where batches are cut. What a server takes must not be less. Default 64 KiB, 1,024 records, 4,096 names.
+    /// Where batches are cut. What a server takes must not be less. Default 64 KiB, 512 records (less than the
+    /// smallest window of a server), 4,096 names.
     pub batch: FrameLimits,
     /// How long a record waits for others to share its batch. `None` cuts batches by their size alone, and where
     /// [`flush`](super::IngestClient::flush) says so, never by time: then the same records give the same
@@ -116,7 +117,7 @@ impl ClientConfig {
             sender,
             numbering: Numbering::Continue,
             class: MessageClass::Data,
-            batch: FrameLimits { batch_records_max: 1024, ..FrameLimits::default() },
+            batch: FrameLimits { batch_records_max: 512, ..FrameLimits::default() },
             linger: Some(Duration::from_millis(5)),
             in_flight_max: 64,
             buffer_records: 65_536,

@@ -8,10 +8,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::frame::Hello;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// What the server's logs call this program.
 const SOFTWARE: &str = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
+
+/// Being told twice within this time that another connection speaks for the same sender is no accident: two
+/// clients have one name, and would push each other out for ever.
+const TAKEN_TWICE_WITHIN: Duration = Duration::from_secs(600);
 
 /// The task of a client: connects, and connects again, until the client ends.
 pub(super) struct Driver<C> {
@@ -28,6 +32,7 @@ impl<C: Connector> Driver<C> {
         let hello = Hello::new(self.shared.config.sender.clone(), SOFTWARE).encode();
         let mut stop = self.shared.stop.subscribe();
         let mut wait = Duration::ZERO;
+        let mut taken_at: Option<Instant> = None;
         loop {
             let (end, progressed) = self.connection(&server, hello.clone()).await;
             let trouble = match end {
@@ -38,6 +43,12 @@ impl<C: Connector> Driver<C> {
                 }
                 End::Trouble(trouble) => trouble,
             };
+            if trouble.is_sender_taken() {
+                let before = taken_at.replace(Instant::now());
+                if before.is_some_and(|before| before.elapsed() < TAKEN_TWICE_WITHIN) {
+                    return self.shared.end(self.shared.name_taken(&server));
+                }
+            }
             // A server that takes connections and nothing else is not pressed harder than one that is away.
             let before = if progressed { Duration::ZERO } else { wait };
             wait = self.shared.config.backoff.next(before, self.chance.next());

@@ -1,6 +1,6 @@
 use std::io;
 use std::time::Duration;
-use tidegate_core::frame::{FrameError, RecordFault, Reject};
+use tidegate_core::frame::{FrameError, RecordFault, Reject, RejectReason};
 
 /// Why a client takes and sends nothing any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,14 @@ pub enum ClientError {
         ours: u32,
         /// What the server takes.
         theirs: u32,
+    },
+    /// Somebody else sends under the same name. What to do: give each client a name of its own.
+    #[error("another client sends to {server} as {sender}: give each a name of its own")]
+    NameTaken {
+        /// To whom.
+        server: String,
+        /// The name.
+        sender: String,
     },
     /// All numbers under this name are used. What to do: use another name.
     #[error("all numbers of this sender are used: use another name")]
@@ -150,4 +158,13 @@ pub enum Trouble {
         /// What it said.
         reject: Box<Reject>,
     },
+}
+
+// === impl Trouble ===
+
+impl Trouble {
+    /// Whether another connection speaks for the same sender.
+    pub(super) fn is_sender_taken(&self) -> bool {
+        matches!(self, Self::Refused { reject, .. } if reject.reason == RejectReason::SenderTaken)
+    }
 }

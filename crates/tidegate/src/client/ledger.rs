@@ -41,7 +41,7 @@ enum Way {
     /// To be sent, but not before this time.
     WaitsUntil(Duration),
     /// Sent over the connection that there is, and not answered.
-    UnderWay,
+    Sent,
 }
 
 // === impl Ledger ===
@@ -112,7 +112,7 @@ impl Ledger {
     /// The first batch that may be sent now; from now on it is under way.
     pub(super) fn send_next(&mut self, now: Duration) -> Option<&Held> {
         let held = self.held.iter_mut().flatten().find(|held| held.may_go(now))?;
-        held.way = Way::UnderWay;
+        held.way = Way::Sent;
         held.sends += 1;
         self.in_flight += 1;
         Some(held)
@@ -147,14 +147,14 @@ impl Ledger {
         let held = self.slot(seq)?.as_mut()?;
         let (records, was) = (held.records, held.way);
         held.way = Way::WaitsUntil(until);
-        self.in_flight -= usize::from(was == Way::UnderWay);
+        self.in_flight -= usize::from(was == Way::Sent);
         Some(records)
     }
 
     /// The connection is gone: all that was under way is to be sent again.
     pub(super) fn disconnected(&mut self) {
         for held in self.held.iter_mut().flatten() {
-            if held.way == Way::UnderWay {
+            if held.way == Way::Sent {
                 held.way = Way::Waits;
             }
         }
@@ -217,11 +217,12 @@ impl Ledger {
     fn forget(&mut self, held: &Held) {
         self.records -= u64::from(held.records);
         self.bytes -= held.frame.len() as u64;
-        self.in_flight -= usize::from(held.way == Way::UnderWay);
+        self.in_flight -= usize::from(held.way == Way::Sent);
     }
 
     fn advance(&mut self) {
-        while self.held.pop_front_if(|held| held.is_none()).is_some() {
+        while matches!(self.held.front(), Some(None)) {
+            self.held.pop_front();
             self.over += 1;
         }
     }
@@ -234,7 +235,7 @@ impl Held {
         match self.way {
             Way::Waits => true,
             Way::WaitsUntil(time) => time <= now,
-            Way::UnderWay => false,
+            Way::Sent => false,
         }
     }
 }
@@ -317,7 +318,7 @@ mod tests {
                 let held = || ledger.held.iter().flatten();
                 prop_assert_eq!(ledger.records, held().map(|held| u64::from(held.records)).sum::<u64>());
                 prop_assert_eq!(ledger.bytes, held().map(|held| held.frame.len() as u64).sum::<u64>());
-                prop_assert_eq!(ledger.in_flight, held().filter(|held| held.way == Way::UnderWay).count());
+                prop_assert_eq!(ledger.in_flight, held().filter(|held| held.way == Way::Sent).count());
                 prop_assert!(ledger.held.front().is_none_or(Option::is_some));
             }
         }

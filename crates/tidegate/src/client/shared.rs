@@ -1,4 +1,4 @@
-use super::buffer::{Buffer, Next, NumbersUsed, Taken, records_of};
+use super::buffer::{BadNumbers, Buffer, Next, Taken, records_of};
 use super::config::ClientConfig;
 use super::error::{ClientError, SendError, Trouble, TrySendError};
 use super::rejections::{Rejections, Reporter};
@@ -125,7 +125,15 @@ impl Shared {
         let unix_ns = u64::try_from(unix.as_nanos()).unwrap_or_default();
         let welcomed = self.change(|buffer| buffer.welcome(welcome, unix_ns, now));
         self.over.notify_waiters();
-        welcomed.map_err(|NumbersUsed| ClientError::NumbersUsed)
+        welcomed.map_err(|error| match error {
+            BadNumbers::Used => ClientError::NumbersUsed,
+            BadNumbers::Taken => self.name_taken(server),
+        })
+    }
+
+    pub(super) fn name_taken(&self, server: &str) -> ClientError {
+        let sender = self.config.sender.to_string();
+        ClientError::NameTaken { server: server.to_owned(), sender }
     }
 
     /// Changes what is held, and tells everybody whom it may concern.

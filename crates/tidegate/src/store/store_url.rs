@@ -65,14 +65,17 @@ impl fmt::Debug for StoreUrl {
 /// The address without its password and without its parameters, one of which may be a password too.
 fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
-    // A password may hold any letter, also a `?` or an `@` that was not escaped.
-    let (user, place) =
-        rest.rsplit_once('@').map_or((None, rest), |(user, place)| (Some(user), place));
-    let place = place.split('?').next().unwrap_or_default();
-    match user.map(|user| user.split_once(':').map_or((user, ""), |(name, _)| (name, ":***"))) {
-        Some((name, stars)) => format!("{scheme}://{name}{stars}@{place}"),
-        None => format!("{scheme}://{place}"),
+    let (address, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    if parameters.contains('@') {
+        // Either a parameter holds an `@`, or the `?` is one of a password: nobody can tell where that ends.
+        return format!("{scheme}://***");
     }
+    // A password may hold an `@` that was not escaped, a host can't.
+    let Some((user, place)) = address.rsplit_once('@') else {
+        return format!("{scheme}://{address}");
+    };
+    let (name, stars) = user.split_once(':').map_or((user, ""), |(name, _)| (name, ":***"));
+    format!("{scheme}://{name}{stars}@{place}")
 }
 
 #[cfg(test)]
@@ -83,9 +86,14 @@ mod tests {
     fn no_password_is_shown() {
         for (given, shown) in [
             ("postgres://u:secret@h:5432/d", "postgres://u:***@h:5432/d"),
-            ("postgres://u:se?cr@et@h/d", "postgres://u:***@h/d"),
+            ("postgres://u:a@secret@h/d", "postgres://u:***@h/d"),
+            ("postgres://u:a/secret@h/d", "postgres://u:***@h/d"),
+            ("postgres://u:a:secret@h/d", "postgres://u:***@h/d"),
+            ("postgres://u:secret?b@h/d", "postgres://***"),
+            ("postgres://u:a@secret?b@h/d", "postgres://***"),
             ("postgres://u@h/d?password=secret", "postgres://u@h/d"),
-            ("postgresql:///d?user=u&password=secret@x", "postgresql://x"),
+            ("postgres://u@h/d?password=a@secret", "postgres://***"),
+            ("postgresql:///d?user=u&password=secret@x", "postgresql://***"),
             ("postgres://h/d", "postgres://h/d"),
         ] {
             let url: StoreUrl = given.parse().unwrap();

@@ -180,16 +180,14 @@ impl Magnitude {
             self = quotient;
             scale -= 1;
         }
-        let odd = self.lo % 2 == 1;
-        if cut > 5 || cut == 5 && (below || odd) {
-            self.lo = self.lo.saturating_add(1);
-        }
-        if !self.fits() && scale > 0 {
-            // Rounded up to 2^96, which ends in a 6.
-            (self, scale) = (Self { hi: 0, lo: DIGITS_END / 10 + 1 }, scale - 1);
-        }
         if !self.fits() {
             return Decimal::MAX;
+        }
+        let odd = self.lo % 2 == 1;
+        let up = cut > 5 || cut == 5 && (below || odd);
+        // One more than the largest has no room at this scale, and with a place less it would be further off.
+        if up && self.lo + 1 < DIGITS_END {
+            self.lo += 1;
         }
         Decimal::from_i128_with_scale(self.lo as i128, scale)
     }
@@ -221,8 +219,21 @@ mod tests {
         assert_eq!(sum(&[Decimal::MAX, Decimal::MAX]).to_decimal(), Decimal::MAX);
         assert_eq!(sum(&[Decimal::MIN, Decimal::MIN]).to_decimal(), Decimal::MIN);
         assert_eq!(sum(&[Decimal::MAX, tiny, Decimal::MIN]).to_decimal(), tiny);
-        let half = Sum::parse("7922816251426433759354395033.55").unwrap();
-        assert_eq!(half.to_decimal().to_string(), "7922816251426433759354395033.6");
+        for (given, nearest) in [
+            // 29 digits fit here; to the nearest, and a half to the even one.
+            ("1234567890123456789012345678.04", "1234567890123456789012345678"),
+            ("1234567890123456789012345678.06", "1234567890123456789012345678.1"),
+            ("1234567890123456789012345678.05", "1234567890123456789012345678"),
+            ("1234567890123456789012345678.15", "1234567890123456789012345678.2"),
+            ("1234567890123456789012345678.0500001", "1234567890123456789012345678.1"),
+            ("-1234567890123456789012345678.06", "-1234567890123456789012345678.1"),
+            // ...33.6 would be 2^96 tenths, one more than there is room for; ...34 is further off than this.
+            ("7922816251426433759354395033.55", "7922816251426433759354395033.5"),
+            ("79228162514264337593543950335.9", "79228162514264337593543950335"),
+        ] {
+            let rounded = Sum::parse(given).unwrap().to_decimal();
+            assert_eq!(rounded, nearest.parse().unwrap(), "{given}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::support::{Answer, Pipes, Plan, World, config, record, records, signal
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tidegate::client::{ClientConfig, FlushError, IngestClient, RejectCause, SendError};
+use tidegate::client::{ClientConfig, FlushError, IngestClient, Numbering, RejectCause, SendError};
 use tidegate::frame::{Ack, RejectReason};
 use tidegate::signal::{BackpressureLevel, BackpressureSignal};
 use tidegate::{MessageClass, client::TrySendError};
@@ -88,7 +88,8 @@ async fn an_ack_may_name_many_batches_and_any_of_them_twice() {
         Answer::Raw(Ack { seqs: seqs.collect(), signal: CLEAR }.encode())
     });
     let world = World::new().plan([], plan);
-    let config = ClientConfig { linger: None, ..config("a") };
+    let numbering = Numbering::FromOne;
+    let config = ClientConfig { linger: None, numbering, ..config("a") };
     let (client, _) = IngestClient::connect_by(Pipes(world.clone()), config).unwrap();
     client.send_batch(&records(0..200)).await.unwrap();
     client.flush().await.unwrap();

@@ -1,9 +1,9 @@
 //! Where numbers begin, and what that means for a client that comes back.
 
-use crate::support::{Pipes, Plan, World, config, records};
+use crate::support::{Pipes, Plan, World, config, records, reject};
 use std::time::Duration;
-use tidegate::client::{ClientConfig, ClientError, IngestClient, Numbering};
-use tidegate::frame::{FrameLimits, Welcome};
+use tidegate::client::{ClientConfig, ClientError, FlushError, IngestClient, Numbering};
+use tidegate::frame::{FrameLimits, RejectReason, Welcome};
 use tidegate::signal::BackpressureSignal;
 
 fn from_one(sender: &str) -> ClientConfig {
@@ -65,6 +65,35 @@ async fn numbers_that_are_used_up_are_a_final_error() {
     let world = World::new().plan([], Plan::greeting(welcome.encode()));
     let (client, _) = IngestClient::connect_by(Pipes(world), config("a")).unwrap();
     assert_eq!(client.reached().await, Err(ClientError::NumbersUsed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_whose_name_another_has_used_meanwhile_stops() {
+    let ends_soon = Plan { read_max: 1_000, ..Plan::default() };
+    let world = World::new().plan([ends_soon], Plan::default());
+    let (older, _) = IngestClient::connect_by(Pipes(world.clone()), config("w")).unwrap();
+    older.reached().await.unwrap();
+    let (newer, _) = IngestClient::connect_by(Pipes(world.clone()), config("w")).unwrap();
+    newer.send_batch(&records(0..10)).await.unwrap();
+    newer.flush().await.unwrap();
+    // Its connection ends within these, and the next welcome tells that its numbers are over.
+    older.send_batch(&records(100..200)).await.unwrap();
+    let error = older.flush().await.unwrap_err().to_string();
+    assert!(error.contains("as w: give each a name of its own"), "{error}");
+    newer.send_batch(&records(10..20)).await.unwrap();
+    newer.flush().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_clients_of_one_name_do_not_push_each_other_out_for_ever() {
+    let taken = reject(0, RejectReason::SenderTaken, Some(100), BackpressureSignal::CLEAR);
+    let pushed_out = std::iter::repeat_n(Plan::greeting(taken), 2);
+    let world = World::new().plan(pushed_out, Plan::default());
+    let (client, _) = IngestClient::connect_by(Pipes(world.clone()), config("w")).unwrap();
+    client.send_batch(&records(0..100)).await.unwrap();
+    let FlushError::Ended { error, .. } = client.flush().await.unwrap_err() else { panic!() };
+    assert!(matches!(error, ClientError::NameTaken { .. }), "{error}");
+    assert_eq!(world.connections(), 2);
 }
 
 #[tokio::test(start_paused = true)]

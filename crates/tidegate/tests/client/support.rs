@@ -94,6 +94,11 @@ impl World {
         self
     }
 
+    /// All connections from now on follow this.
+    pub fn change(&self, plan: Plan) {
+        self.inside(|inside| (inside.plans, inside.last_plan) = (VecDeque::new(), plan));
+    }
+
     pub fn limits(self, limits: FrameLimits, in_flight_max: u32) -> Self {
         self.inside(|inside| (inside.limits, inside.in_flight_max) = (limits, in_flight_max));
         self

@@ -94,7 +94,7 @@ async fn an_answer_to_what_was_never_sent_is_not_believed() {
 async fn a_second_greeting_is_no_answer() {
     let hello = tidegate::frame::Hello::new("a".parse().unwrap(), "x").encode();
     let (told, _) = trouble(Plan::answering(move |_| Answer::Raw(hello.clone()))).await;
-    assert!(told.contains("a hello instead of a ack"), "{told}");
+    assert!(told.contains("a frame of kind hello: expected ack"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

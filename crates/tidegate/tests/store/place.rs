@@ -27,10 +27,6 @@ impl Place {
         Self { url, _folder: None, _server: Some(server) }
     }
 
-    pub fn url(&self) -> &str {
-        &self.url
-    }
-
     pub async fn open(&self) -> AnyStore {
         AnyStore::open(&self.url).await.unwrap()
     }

@@ -68,18 +68,23 @@ pub async fn usage(store: &impl Store, query: &UsageQuery) -> Vec<UsageRow> {
 /// How many records all sums together have, and how many are stored as they came: always the same.
 pub async fn count(store: &impl Store) -> u64 {
     let summed = usage(store, &all(UsageBy::Both)).await.iter().map(|row| row.records).sum();
-    assert_eq!(scan(store, i64::MIN, i64::MAX).await.len() as u64, summed);
+    assert_eq!(scan_as_it_comes(store, i64::MIN, i64::MAX).await.len() as u64, summed);
     summed
 }
 
 /// The records of a time, in an order that does not depend on the store.
 pub async fn scan(store: &impl Store, from_ns: i64, until_ns: i64) -> Vec<PricedRecord> {
+    let mut found = scan_as_it_comes(store, from_ns, until_ns).await;
+    sort(&mut found);
+    found
+}
+
+async fn scan_as_it_comes(store: &impl Store, from_ns: i64, until_ns: i64) -> Vec<PricedRecord> {
     let mut blocks = store.scan(from_ns, until_ns);
     let mut found = Vec::new();
     while let Some(block) = blocks.next().await {
         found.extend(block.unwrap());
     }
-    sort(&mut found);
     found
 }
 

@@ -22,8 +22,14 @@ const STOP_MAX: Duration = Duration::from_secs(20);
 /// What servers refuse to run as.
 const ROOT: u32 = 0;
 
-/// Runs the server until its input ends, then stops it at once.
-const KEEPER: &str = r#""$@" & server=$!; cat >/dev/null; kill -INT $server; wait $server"#;
+/// Runs the server until its input ends, then stops it at once. Whoever was killed can't remove the folder.
+const KEEPER: &str = r#"
+"$@" & server=$!
+cat >/dev/null
+kill -INT $server
+wait $server
+[ -d /proc/$PPID ] || rm -rf "$0"
+"#;
 
 static SHARED: Mutex<Weak<Postgres>> = Mutex::new(Weak::new());
 
@@ -87,11 +93,24 @@ impl Postgres {
         eprintln!("PostgreSQL did not stop in {} s", STOP_MAX.as_secs());
     }
 
+    /// Stops it as a crash does: nothing more is written.
+    pub fn crash(&mut self) {
+        let pid_file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
+        let pid = pid_file.lines().next().unwrap();
+        assert_worked(&Command::new("kill").args(["-QUIT", pid]).output().unwrap());
+        let deadline = Instant::now() + STOP_MAX;
+        while self.data().join("postmaster.pid").exists() {
+            assert!(Instant::now() < deadline, "PostgreSQL does not crash");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.stop();
+    }
+
     /// Starts it again on the same port; false when it can't.
     pub fn run(&mut self) -> bool {
         let log = fs::File::create(self.folder().join("log")).unwrap();
         let mut command = self.command("sh");
-        command.args(["-c", KEEPER, "keeper"]).arg(self.programs.join("postgres"));
+        command.args(["-c", KEEPER]).arg(self.folder()).arg(self.programs.join("postgres"));
         command.arg("-D").arg(self.data()).arg("-k").arg(self.folder());
         command.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
         for setting in &self.settings {
@@ -166,8 +185,8 @@ impl Postgres {
         command
     }
 
-    /// Gives a file to whoever the server runs as, readable by nobody else.
-    pub fn give(&self, path: &Path) {
+    /// Gives a file to whoever servers run as, readable by nobody else.
+    pub fn give_to_server(path: &Path) {
         if let Some(user) = stand_in() {
             chown(path, Some(user.uid), Some(user.gid)).unwrap();
         }

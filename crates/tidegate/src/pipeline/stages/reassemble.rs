@@ -41,6 +41,12 @@ impl Work for Reassemble {
 
     fn work(&mut self, chunk: Chunk, made: &mut Vec<Piece>) {
         let Chunk { connection, bytes } = chunk;
+        if connection.is_cut() {
+            // Where its next frame begins is not known, or not asked any more.
+            let cutter = self.cutters.remove(&connection.id());
+            self.held.moved(cutter.map_or(0, |cutter| cutter.held_bytes()), 0);
+            return connection.end();
+        }
         let mut cutter = match self.cutters.remove(&connection.id()) {
             Some(cutter) => cutter,
             None => Cutter::new(connection.protocol(), self.limits, self.line_bytes_max),
@@ -57,7 +63,7 @@ impl Work for Reassemble {
                 self.cut_lines(lines, &connection, made);
             }
             (Cutter::Lines(lines), None) => {
-                if let Some(last) = lines.finish().filter(|_| !connection.is_cut()) {
+                if let Some(last) = lines.finish() {
                     made.push(Piece {
                         connection: Arc::clone(&connection),
                         content: Content::Lines(last),

@@ -44,6 +44,8 @@ pub(super) struct Writer {
     windows: HashMap<Arc<str>, SeqWindow>,
     /// A database that failed, until its last reader is done.
     closing: Option<Arc<Engine>>,
+    /// The number of a commit that failed, and may be in the journal nevertheless.
+    in_doubt: Option<u64>,
 }
 
 /// What an append adds.
@@ -64,6 +66,7 @@ impl Writer {
             progress: Progress::default(),
             windows: HashMap::new(),
             closing: None,
+            in_doubt: None,
         };
         writer.reopen()?;
         Ok(writer)
@@ -204,7 +207,7 @@ impl Writer {
     fn find_out(&mut self, commit: u64, error: StoreError) -> Result<(), StoreError> {
         self.close(&error);
         match self.engine() {
-            Ok(engine) if self.progress.commit >= commit => engine.write_tables(),
+            Ok(_) if self.progress.commit >= commit => Ok(()),
             _ => Err(error),
         }
     }
@@ -242,6 +245,10 @@ impl Writer {
         self.wait_for_readers()?;
         let engine = Engine::open(&self.folder)?;
         let (progress, tallies) = engine.load()?;
+        if self.in_doubt.is_some_and(|commit| progress.commit >= commit) {
+            engine.write_tables()?;
+        }
+        self.in_doubt = None;
         self.progress = progress;
         self.windows.clear();
         let mut inside = self.view.write();
@@ -257,6 +264,7 @@ impl Writer {
         if let Some(engine) = inside.engine.take() {
             tracing::warn!(%error, "the store failed; it is opened again for the next append");
             self.closing = Some(engine);
+            self.in_doubt = Some(self.progress.commit + 1);
         }
     }
 
@@ -324,4 +332,64 @@ fn collect(
 fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Origin;
+    use rust_decimal::Decimal;
+    use tidegate_core::usage::{Charge, Currency, PricedRecord, UsageRecord};
+
+    fn batch(seq: u64) -> PricedBatch {
+        let priced = PricedRecord {
+            record: UsageRecord {
+                tenant: Arc::from("acme"),
+                meter: Arc::from("tokens"),
+                quantity: Decimal::ONE,
+                time_ns: 0,
+                labels: Arc::from(""),
+            },
+            charge: Charge {
+                amount: Decimal::ONE,
+                currency: Currency::USD,
+                tariff: Arc::from("standard"),
+                fallback: None,
+            },
+        };
+        let origin = Origin { sender: Arc::from("a"), seq, settled: 0 };
+        PricedBatch { origin: Some(origin), records: vec![priced] }
+    }
+
+    fn counted(writer: &Writer) -> u64 {
+        writer.view.read().tallies.iter().map(|(_, tally)| tally.records).sum()
+    }
+
+    /// The sync failed, but the journal holds all of it: only what tables hold too may be acknowledged.
+    #[test]
+    fn a_failed_commit_that_is_in_the_journal_is_found_and_written_again() {
+        let name = format!("tidegate-in-doubt-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let mut writer = Writer::open(Folder::take(&path).unwrap()).unwrap();
+        assert_eq!(writer.append(&[&batch(1)]), Ok(vec![Appended::New]));
+        let error = || StoreError::Unavailable("the sync failed".into());
+        {
+            let (first, second) = (batch(1), batch(2));
+            let engine = writer.engine().unwrap();
+            let mut windows = writer.windows_of(&engine, &[&first, &second]).unwrap();
+            decide([&second], &mut windows);
+            writer.commit(&engine, &Encoded::new([&second].into_iter()), &windows).unwrap();
+        }
+        let tables = |writer: &Writer| writer.view.read().engine().unwrap().blocks.table_count();
+        assert_eq!((tables(&writer), counted(&writer)), (0, 1));
+        assert_eq!(writer.find_out(2, error()), Ok(()));
+        assert_eq!((tables(&writer) > 0, counted(&writer)), (true, 2));
+        assert_eq!(writer.append(&[&batch(2)]), Ok(vec![Appended::Repeat]));
+        // One that never got there is not found.
+        assert_eq!(writer.find_out(3, error()), Err(error()));
+        assert_eq!(writer.append(&[&batch(3)]), Ok(vec![Appended::New]));
+        assert_eq!(counted(&writer), 3);
+        drop(writer);
+        std::fs::remove_dir_all(path).unwrap();
+    }
 }

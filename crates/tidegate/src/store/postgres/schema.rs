@@ -76,11 +76,10 @@ impl Schema {
     }
 
     async fn version(&self, client: &Client) -> Result<Option<usize>, tokio_postgres::Error> {
-        let table = format!("{}.migrations", self.0);
-        let there = client
-            .query_one("SELECT to_regclass($1::text) IS NOT NULL", &[&table])
-            .await?
-            .get::<_, bool>(0);
+        // Not `to_regclass`, which goes by a cache: after waiting for the lock that may still say there is none.
+        let asked = "SELECT EXISTS \
+             (SELECT FROM pg_tables WHERE schemaname = $1 AND tablename = 'migrations')";
+        let there: bool = client.query_one(asked, &[&self.0]).await?.get(0);
         if !there {
             return Ok(None);
         }

@@ -1,0 +1,167 @@
+use bytes::Bytes;
+use std::fmt;
+use tidegate::line_protocol::{LineConfig, LineCutter, LineError, LineParser};
+use tidegate::usage::{Names, UsageRecord};
+
+/// How many wrong lines are shown; the others are counted.
+pub const SHOWN_MAX: usize = 10;
+
+/// Makes records of what is read, and remembers at which line it is.
+pub struct LineReader {
+    cutter: LineCutter,
+    parser: LineParser,
+    names: Names,
+    /// The time of lines that have none.
+    now_ns: i64,
+    /// Lines so far.
+    lines: u64,
+    /// Wrong ones among them.
+    wrong: u64,
+}
+
+/// What one piece of a file had in it.
+#[derive(Debug, Default)]
+pub struct Parsed {
+    pub records: Vec<UsageRecord>,
+    /// How many bytes it was.
+    pub bytes: u64,
+    pub lines: u64,
+    pub lines_wrong: u64,
+    /// The first of them, as far as they are to be shown.
+    pub wrong: Vec<WrongLine>,
+    /// How many records there were before the first of them.
+    pub records_before_wrong: Option<usize>,
+}
+
+/// A line that is not line protocol.
+#[derive(Debug)]
+pub struct WrongLine {
+    pub number: u64,
+    pub error: LineError,
+}
+
+// === impl LineReader ===
+
+impl LineReader {
+    pub fn new(now_ns: i64) -> Self {
+        Self {
+            cutter: LineCutter::new(LineCutter::LINE_BYTES_MAX),
+            parser: LineParser::new(LineConfig::default()),
+            names: Names::default(),
+            now_ns,
+            lines: 0,
+            wrong: 0,
+        }
+    }
+
+    /// The records of the lines that end in this chunk.
+    pub fn read(&mut self, chunk: Bytes) -> Parsed {
+        let mut parsed = Parsed { bytes: chunk.len() as u64, ..Parsed::default() };
+        self.cutter.push(chunk);
+        loop {
+            match self.cutter.next() {
+                Ok(Some(block)) => self.parse(&block, &mut parsed),
+                Ok(None) => return parsed,
+                Err(error) => {
+                    parsed.lines += 1;
+                    self.lines += 1;
+                    self.found_wrong(self.lines, error, &mut parsed);
+                }
+            }
+        }
+    }
+
+    /// The records of the last line, if it has no end.
+    pub fn finish(&mut self) -> Parsed {
+        let mut parsed = Parsed::default();
+        if let Some(last) = self.cutter.finish() {
+            self.parse(&last, &mut parsed);
+        }
+        parsed
+    }
+
+    fn parse(&mut self, block: &[u8], parsed: &mut Parsed) {
+        let before = parsed.records.len();
+        let (names, records) = (&mut self.names, &mut parsed.records);
+        let outcome = self.parser.parse_block(block, self.now_ns, names, records, &mut |_| {});
+        if outcome.lines_failed > 0 {
+            // Rare: line by line, to find out which.
+            parsed.records.truncate(before);
+            self.parse_by_line(block, parsed);
+        }
+        self.lines += outcome.lines as u64;
+        parsed.lines += outcome.lines as u64;
+    }
+
+    fn parse_by_line(&mut self, block: &[u8], parsed: &mut Parsed) {
+        let lines = block.split_inclusive(|byte| *byte == b'\n');
+        for (number, line) in (self.lines + 1..).zip(lines) {
+            let (names, records) = (&mut self.names, &mut parsed.records);
+            if let Err(error) = self.parser.parse_line(line, self.now_ns, names, records) {
+                self.found_wrong(number, error, parsed);
+            }
+        }
+    }
+
+    fn found_wrong(&mut self, number: u64, error: LineError, parsed: &mut Parsed) {
+        self.wrong += 1;
+        parsed.lines_wrong += 1;
+        parsed.records_before_wrong.get_or_insert(parsed.records.len());
+        if self.wrong <= SHOWN_MAX as u64 {
+            parsed.wrong.push(WrongLine { number, error });
+        }
+    }
+}
+
+// === impl WrongLine ===
+
+impl fmt::Display for WrongLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, {}", self.number, self.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "a,tenant=x value=1 1\n# a comment\nwrong\n\na,tenant=x value=2 2\nb x\n\
+                        a,tenant=x value=3 3";
+
+    /// Reads the text in pieces of this size.
+    fn read(text: &str, piece: usize) -> (Vec<i64>, Vec<u64>, u64) {
+        let mut reader = LineReader::new(0);
+        let pieces = text.as_bytes().chunks(piece).map(|piece| piece.to_vec().into());
+        let mut parsed: Vec<_> = pieces.map(|piece| reader.read(piece)).collect();
+        parsed.push(reader.finish());
+        let times = parsed.iter().flat_map(|parsed| &parsed.records);
+        let wrong = parsed.iter().flat_map(|parsed| &parsed.wrong);
+        (
+            times.map(|record| record.time_ns).collect(),
+            wrong.map(|wrong| wrong.number).collect(),
+            parsed.iter().map(|parsed| parsed.lines).sum(),
+        )
+    }
+
+    #[test]
+    fn lines_have_their_numbers_wherever_the_text_is_cut() {
+        for piece in 1..TEXT.len() {
+            assert_eq!(read(TEXT, piece), (vec![1, 2, 3], vec![3, 6], 7), "{piece}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_has_a_number_too() {
+        let long = "x".repeat(LineCutter::LINE_BYTES_MAX + 1);
+        let text = format!("a value=1 1\n{long}\nwrong\na value=2 2\n");
+        for piece in [1_000, 100_000] {
+            assert_eq!(read(&text, piece), (vec![1, 2], vec![2, 3], 4), "{piece}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_wrong_lines_are_shown() {
+        let (_, wrong, lines) = read(&"wrong\n".repeat(50), 7);
+        assert_eq!((wrong, lines), ((1..=10).collect(), 50));
+    }
+}

@@ -1,0 +1,59 @@
+//! Implementation: messages that lie together in a channel.
+
+use super::credits::Credits;
+use super::weight::Weigh;
+use std::collections::VecDeque;
+
+/// How many messages that were sent one by one share a block.
+pub(super) const BLOCK_MESSAGES: usize = 64;
+
+/// Messages, and what they took and have not been received with.
+pub(super) struct Block<T> {
+    messages: VecDeque<T>,
+    left: Credits,
+}
+
+// === impl Block ===
+
+impl<T> Block<T> {
+    pub(super) fn new(messages: VecDeque<T>, left: Credits) -> Self {
+        Self { messages, left }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Whether another message lies here without moving the others.
+    pub(super) fn has_room(&self) -> bool {
+        self.messages.len() < BLOCK_MESSAGES.min(self.messages.capacity())
+    }
+
+    pub(super) fn credits(&self) -> Credits {
+        self.left
+    }
+
+    pub(super) fn push(&mut self, message: T, charge: Credits) {
+        self.messages.push_back(message);
+        self.left += charge;
+    }
+
+    pub(super) fn into_parts(self) -> (VecDeque<T>, Credits) {
+        (self.messages, self.left)
+    }
+}
+
+impl<T: Weigh> Block<T> {
+    /// The next message with its credits. The last one has what is left, so that a block returns exactly what it
+    /// took, even if a message says another weight than before.
+    pub(super) fn next(&mut self) -> Option<(T, Credits)> {
+        let message = self.messages.pop_front()?;
+        let credits = if self.messages.is_empty() {
+            self.left
+        } else {
+            Credits::charge(message.weight()).min(self.left)
+        };
+        self.left -= credits;
+        Some((message, credits))
+    }
+}
