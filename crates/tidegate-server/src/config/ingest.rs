@@ -34,7 +34,7 @@ pub struct IngestConfig {
     pub memory_bytes: u64,
     /// Connections open at once, 1 … 65,536. Default 1,024.
     pub connections_max: usize,
-    /// The longest frame, 1 KiB … 16 MiB. Default 64 KiB.
+    /// The longest frame, 2 KiB … 16 MiB. Default 64 KiB.
     pub frame_bytes_max: usize,
     /// The longest line, 256 B … 1 MiB. Default 64 KiB.
     pub line_bytes_max: usize,

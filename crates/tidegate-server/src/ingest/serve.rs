@@ -53,6 +53,9 @@ pub async fn serve(tcp: TcpStream, peer: SocketAddr, protocol: Protocol, line: L
         if protocol == Protocol::Frames && matches!(end, End::Broken | End::Idle) {
             connection.cut();
         }
+        if end != End::Eof {
+            connection.break_off();
+        }
         tracing::debug!(%peer, protocol = protocol.name(), ?end, "a sender's connection ended");
         line.entrance.end(&connection).await;
     };
@@ -90,10 +93,21 @@ async fn read(mut reader: OwnedReadHalf, connection: &Arc<Connection>, line: &Li
 }
 
 async fn fill(reader: &mut OwnedReadHalf, buffer: &mut BytesMut) -> io::Result<Option<Bytes>> {
+    // A connection that says nothing needs no buffer.
+    reader.readable().await?;
     buffer.reserve(CHUNK);
     let mut limited = reader.take(CHUNK as u64);
     let count = limited.read_buf(buffer).await?;
-    Ok((count > 0).then(|| buffer.split().freeze()))
+    if count == 0 {
+        return Ok(None);
+    }
+    // A window counts what was read, not the buffer that it lies in: a few bytes must not keep all of it alive.
+    if count < CHUNK / 2 {
+        let small = Bytes::copy_from_slice(buffer);
+        buffer.clear();
+        return Ok(Some(small));
+    }
+    Ok(Some(std::mem::take(buffer).freeze()))
 }
 
 async fn write(mut writer: OwnedWriteHalf, connection: Arc<Connection>, write_timeout: Duration) {

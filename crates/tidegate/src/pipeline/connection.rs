@@ -23,8 +23,10 @@ pub struct Connection {
     protocol: Protocol,
     sender: OnceLock<Arc<str>>,
     replies: Replies,
-    /// Batches that came and are not answered yet.
+    /// Frames that came and are not answered yet, and reads that were not cut into frames yet.
     unanswered: AtomicU64,
+    /// Its end came by itself, not by its peer's will.
+    broken_off: AtomicBool,
     /// Nothing more comes from it, and all that came has been cut into frames.
     ended: AtomicBool,
     cut: AtomicBool,
@@ -55,6 +57,7 @@ impl Connection {
             sender: OnceLock::new(),
             replies: Replies::new(signal),
             unanswered: AtomicU64::new(0),
+            broken_off: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             cut: AtomicBool::new(false),
             cut_notice: Notify::new(),
@@ -96,15 +99,20 @@ impl Connection {
         &self.replies
     }
 
-    /// Batches that came and are not answered yet.
+    /// Frames that came and are not answered yet, and reads of which nobody knows yet whether they hold some.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
         self.unanswered.load(Ordering::Acquire)
     }
 
-    /// A batch came that must be answered.
+    /// Something came that must be answered, or looked at.
     pub(crate) fn expect_answer(&self) {
         self.unanswered.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Something was looked at that was expected to be.
+    pub(crate) fn looked_at(&self) {
+        self.told(Ok(()), 1);
     }
 
     /// Tells it which batches are durable, each of them once expected.
@@ -141,6 +149,16 @@ impl Connection {
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.close_when_done();
+    }
+
+    /// Its end, which is yet to be told to the pipeline, is not one that its peer chose: a line that has begun is
+    /// not known to be whole, and is not taken.
+    pub fn break_off(&self) {
+        self.broken_off.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_broken_off(&self) -> bool {
+        self.broken_off.load(Ordering::Acquire)
     }
 
     /// Ends it now: nothing more of it is read, and what waits is written if its peer takes it.

@@ -40,6 +40,7 @@ impl Entrance {
     ///
     /// Dropped early, the bytes are gone, and so must the connection be.
     pub async fn push(&self, connection: &Arc<Connection>, bytes: Bytes) -> Result<(), Closed> {
+        connection.expect_answer();
         let chunk = Chunk { connection: Arc::clone(connection), bytes: Some(bytes) };
         self.chunks.send(chunk).await.map_err(|_unsent| Closed)
     }

@@ -326,7 +326,7 @@ pub const SETTINGS: &[Field] = &[
     .unit("MiB"),
     integer("ingest.connections_max", (1, 65_536), "1024", "Connections open at once.")
         .unit("connections"),
-    integer("ingest.frame_bytes_max", (1_024, 1 << 24), "65536", "The longest frame.")
+    integer("ingest.frame_bytes_max", (2_048, 1 << 24), "65536", "The longest frame.")
         .unit("bytes"),
     integer("ingest.line_bytes_max", (256, 1 << 20), "65536", "The longest line.").unit("bytes"),
     Field::new(

@@ -13,6 +13,9 @@ use tidegate_core::frame::{
 };
 use tidegate_core::line_protocol::LineCutter;
 
+/// Why the last part of a connection is not taken.
+const CUT_OFF: &str = "cut_off";
+
 /// Puts frames and lines together that the network cut, and sheds by the class that stands before a frame's body.
 #[derive(Debug)]
 pub(crate) struct Reassemble {
@@ -62,21 +65,11 @@ impl Work for Reassemble {
                 lines.push(bytes);
                 self.cut_lines(lines, &connection, made);
             }
-            (Cutter::Lines(lines), None) => {
-                if let Some(last) = lines.finish() {
-                    made.push(Piece {
-                        connection: Arc::clone(&connection),
-                        content: Content::Lines(last),
-                    });
-                }
-            }
+            (Cutter::Lines(lines), None) => self.finish_lines(lines, &connection, made),
             (Cutter::Frames(reassembler), None) => {
                 if reassembler.is_within_frame() {
-                    self.rejections.note(
-                        &connection,
-                        "cut_off",
-                        &"the connection ended within a frame",
-                    );
+                    let error = "the connection ended within a frame";
+                    self.rejections.note(&connection, CUT_OFF, &error);
                 }
             }
         }
@@ -86,11 +79,28 @@ impl Work for Reassemble {
         } else {
             self.held.moved(before, cutter.held_bytes());
             self.cutters.insert(connection.id(), cutter);
+            connection.looked_at();
         }
     }
 }
 
 impl Reassemble {
+    /// The last line may have no newline; but only who closes a connection says that it is whole.
+    fn finish_lines(
+        &self,
+        lines: &mut LineCutter,
+        connection: &Arc<Connection>,
+        made: &mut Vec<Piece>,
+    ) {
+        let Some(last) = lines.finish() else { return };
+        if connection.is_broken_off() {
+            let error = "the connection broke off within a line";
+            return self.rejections.note(connection, CUT_OFF, &error);
+        }
+        let content = Content::Lines(last);
+        made.push(Piece { connection: Arc::clone(connection), content });
+    }
+
     fn cut_lines(
         &self,
         lines: &mut LineCutter,

@@ -37,7 +37,10 @@ const DAY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
 pub struct PostgresStore {
     settings: Arc<Settings>,
     writer: Mutex<Writer>,
+    /// What is read on the way of a record to the store.
     reader: Mutex<Link>,
+    /// What somebody asks for: it may take long, and no record should wait for that.
+    asker: Mutex<Link>,
 }
 
 struct Writer {
@@ -63,8 +66,8 @@ impl PostgresStore {
         let settings = Arc::new(Settings::parse(url)?);
         let mut link = Link::new(settings.clone());
         settings.schema.migrate(link.client().await?, &settings.shown).await?;
-        let reader = Mutex::new(Link::new(settings.clone()));
-        Ok(Self { settings, writer: Mutex::new(Writer { link, appends: 0 }), reader })
+        let [reader, asker] = [(); 2].map(|()| Mutex::new(Link::new(settings.clone())));
+        Ok(Self { settings, writer: Mutex::new(Writer { link, appends: 0 }), reader, asker })
     }
 
     /// Closes the connections.
@@ -136,7 +139,7 @@ impl Store for PostgresStore {
     }
 
     async fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
-        let mut link = self.reader.lock().await;
+        let mut link = self.asker.lock().await;
         let answer =
             within(async { read::usage(link.client().await?, &self.settings, query).await });
         let answer = answer.await;

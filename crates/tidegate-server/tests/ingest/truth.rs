@@ -1,0 +1,75 @@
+//! The promise about a blocked stage once in real time, over real sockets, with the real client: a database that is
+//! stopped in the middle, and goes on.
+
+use crate::gateway::eventually;
+use crate::shared::postgres::Postgres;
+use crate::support::{Load, TestIngest};
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tidegate::signal::BackpressureLevel;
+use tidegate::window::WindowConfig;
+use tokio::task::block_in_place;
+
+/// The processes of a server, stopped as long as this lives.
+struct Stopped(Vec<String>);
+
+impl Stopped {
+    fn all_of(server: &Postgres) -> Self {
+        let file = fs::read_to_string(server.folder().join("data/postmaster.pid")).unwrap();
+        let parent = file.lines().next().unwrap().to_owned();
+        // The parent first, so that it makes no more.
+        signal("-STOP", std::slice::from_ref(&parent));
+        let children = Command::new("pgrep").args(["-P", &parent]).output().unwrap();
+        let children = String::from_utf8(children.stdout).unwrap();
+        let mut processes: Vec<_> = children.lines().map(ToOwned::to_owned).collect();
+        signal("-STOP", &processes);
+        processes.push(parent);
+        Self(processes)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        signal("-CONT", &self.0);
+    }
+}
+
+fn signal(name: &str, processes: &[String]) {
+    // One of them may have ended by itself.
+    let _ = Command::new("kill").arg(name).args(processes).status();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_blocked_store_brings_all_windows_to_the_least_within_5_s_and_they_come_back() {
+    let server = block_in_place(|| Postgres::start(&["fsync=off"]));
+    let url = server.url("");
+    let ingest = TestIngest::start_with(|config| config.store = url);
+    let least = WindowConfig::default().window_min;
+    let windows = || -> Vec<u64> {
+        ingest.stats().pipeline.stages.iter().map(|stage| stage.window).collect()
+    };
+    let level = || ingest.stats().pipeline.signal.level;
+    let load = Load::start(ingest.frames, &["a", "b", "c", "d"]);
+    eventually("a window grows", || windows().iter().any(|window| *window > least)).await;
+
+    let stopped = block_in_place(|| Stopped::all_of(&server));
+    let since = Instant::now();
+    let blocked =
+        || windows().iter().all(|window| *window == least) && level() == BackpressureLevel::Reject;
+    eventually("every window is the least, at REJECT", blocked).await;
+    let took = since.elapsed();
+    assert!(took <= Duration::from_secs(5), "{took:?}");
+    let pipeline = ingest.stats().pipeline;
+    assert!(pipeline.memory_bytes <= pipeline.budget_bytes);
+
+    drop(stopped);
+    let stored = ingest.stats().counts.records_stored;
+    eventually("records flow", || ingest.stats().counts.records_stored > stored + 10_000).await;
+    eventually("the level comes down", || level() < BackpressureLevel::Reject).await;
+    eventually("a window grows again", || windows().iter().any(|window| *window > least)).await;
+    let sent = load.finish().await;
+    for (tenant, sent) in ["a", "b", "c", "d"].into_iter().zip(sent) {
+        assert_eq!(ingest.stored(tenant).await, sent, "{tenant}");
+    }
+}
