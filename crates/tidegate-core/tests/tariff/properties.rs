@@ -108,7 +108,8 @@ proptest! {
             let time_ns = utc("2026-03-01") + day * 23 * HOUR_NS;
             let at = Timestamp::from_nanosecond(time_ns.into()).unwrap();
             let month = theirs.to_datetime(at).date().first_of_month();
-            let priced = evaluator.price(record(["a", "b", "c"][tenant], "m", Decimal::new(tenths, 1), time_ns));
+            let (name, quantity) = (["a", "b", "c"][tenant], Decimal::new(tenths, 1));
+            let priced = evaluator.price(record(name, "m", quantity, time_ns));
             prop_assert_eq!(priced.charge.fallback, None);
             let total = totals.entry((tenant, month)).or_default();
             total.0 += tenths;
