@@ -123,7 +123,9 @@ proptest! {
     /// Nothing panics, a gap is always told, and what is not a gap is exact.
     #[test]
     fn anything_may_come(
-        uses in prop::collection::vec((any::<i128>(), 32..127_u32, 0..29_u32, any::<i64>(), 0..3_usize), 1..60),
+        uses in prop::collection::vec(
+            (any::<i128>(), 32..127_u32, 0..29_u32, any::<i64>(), 0..3_usize), 1..60,
+        ),
         period in prop::sample::select(Period::ALL.to_vec()),
     ) {
         let mut spec = by_tiers();
