@@ -20,7 +20,8 @@ const LITTLE_UNDER: f64 = 1.1;
 /// of what it holds.
 const LITTLE_LEASES: f64 = 4.0;
 
-/// CUBIC's curve is back at W_max after this long.
+/// CUBIC's curve is back at W_max after this long, and as far above it as it began below after twice as long. By then
+/// what was learned is old: W grows as if it had never been cut.
 const CUBIC_S: f64 = 8.0;
 
 /// CUBIC's fast convergence: one that is cut below its last W_max leaves room for others.
@@ -180,11 +181,15 @@ fn is_held_up(since: SinceDecision, neighbours: Neighbours) -> bool {
 }
 
 fn increase(config: &WindowConfig, state: &mut StageState, now: Duration) -> Cause {
-    let most = config.growth_max() * state.wanted;
+    let from_peak = now.saturating_sub(state.decreased_at).as_secs_f64() / CUBIC_S - 1.0;
+    if from_peak >= 1.0 {
+        state.peak = None;
+        state.law_state = LawState::Slow;
+    }
     let curve = state.peak.map_or(f64::INFINITY, |peak| {
-        let from_peak = now.saturating_sub(state.decreased_at).as_secs_f64() / CUBIC_S - 1.0;
         peak * (1.0 + (1.0 - config.beta) * from_peak * from_peak * from_peak)
     });
+    let most = config.growth_max() * state.wanted;
     let next = curve.min(most).max(state.wanted + config.increase_step as f64);
     state.wanted = bounded(config, next.min(state.little));
     Cause::Increase
