@@ -1,4 +1,5 @@
 use crate::mock_flags::{self, MockFlags};
+use crate::sim_flags::{self, SimFlags};
 use crate::threshold_flags::{self, ThresholdCommand};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -37,6 +38,9 @@ pub enum Command {
     /// Read or change when the workers of a running gateway count as busy
     #[command(subcommand, after_help = threshold_flags::EXAMPLES)]
     Threshold(ThresholdCommand),
+    /// Simulate the ingestion pipeline in virtual time
+    #[command(after_help = sim_flags::EXAMPLES)]
+    Sim(SimFlags),
     /// Write, check or show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),

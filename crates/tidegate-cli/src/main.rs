@@ -7,6 +7,7 @@ mod failure;
 mod flags;
 mod logging;
 mod mock_flags;
+mod sim_flags;
 mod sources;
 mod threshold_flags;
 
@@ -35,6 +36,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Threshold(command) => {
             commands::threshold::run(&command).map(|()| ExitCode::SUCCESS)
         }
+        Command::Sim(flags) => commands::sim::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::Config(command) => commands::config::run(&command).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -64,7 +64,7 @@ impl Estimates {
     /// stage is when it is well, and a rate that decays with it would cut the window for a second time after it.
     fn observe_service(&mut self, config: &WindowConfig, sample: &StageSample, elapsed: Duration) {
         let was_busy = self.queued_items > 0;
-        let is_busy = sample.queued_items > 0 || sample.waited;
+        let is_busy = sample.queued_items > 0 || sample.waited_ns > 0;
         if sample.departed_items == 0 {
             self.silence = if sample.queued_items > 0 {
                 self.silence.saturating_add(elapsed)

@@ -16,7 +16,7 @@ pub struct Row {
     pub scenario: &'static str,
     /// The law.
     pub law: Law,
-    /// How long windows took to stay within 30 % of where they end; none if they did not.
+    /// How long windows took to stay within 40 % of where they end; none if they did not.
     pub converged: Option<Duration>,
     /// The mean of the bottleneck's window in the last ten seconds.
     pub window: f64,
