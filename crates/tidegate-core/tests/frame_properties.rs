@@ -130,7 +130,10 @@ fn batches(records: &[UsageRecord], limits: FrameLimits) -> Vec<Bytes> {
 
 proptest! {
     #[test]
-    fn records_survive_frames(records in prop::collection::vec(record(), 0..300), small in any::<bool>()) {
+    fn records_survive_frames(
+        records in prop::collection::vec(record(), 0..300),
+        small in any::<bool>(),
+    ) {
         let small_limits =
             FrameLimits { frame_bytes_max: 2_048, batch_records_max: 50, batch_names_max: 10 };
         let limits = if small { small_limits } else { FrameLimits::default() };

@@ -99,7 +99,8 @@ proptest! {
         sizes in prop::collection::vec(1_usize..400, 1..10),
         ends in any::<bool>(),
     ) {
-        let line = |(length, byte): (usize, u8)| vec![if byte == b'\n' { b'x' } else { byte }; length];
+        let plain = |byte| if byte == b'\n' { b'x' } else { byte };
+        let line = |(length, byte): (usize, u8)| vec![plain(byte); length];
         let lines: Vec<_> = lines.into_iter().map(line).collect();
         let mut stream = lines.join(&b'\n');
         if ends {

@@ -47,7 +47,7 @@ impl Ack {
     ///
     /// When the frame is no ack, or its body not that of one.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
-        frame.expect(FrameKind::Ack)?;
+        frame.must_be(FrameKind::Ack)?;
         let mut reader = CborReader::new(&frame.body);
         reader.array_of(2, "an ack: an array of 2")?;
         let ack = Self { seqs: SeqRanges::read(&mut reader)?, signal: reader.signal()? };

@@ -31,14 +31,14 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// When the frame is no batch, or its body not that of one. [`RawFrame::peek_seq`] still tells which batch it is,
-    /// if that can be read.
+    /// When the frame is no batch, or its body not that of one. [`RawFrame::peek_seq`] still tells which batch it
+    /// is, if that can be read.
     pub fn decode(
         frame: &RawFrame,
         limits: &FrameLimits,
         names: &mut Names,
     ) -> Result<Self, FrameError> {
-        frame.expect(FrameKind::Batch)?;
+        frame.must_be(FrameKind::Batch)?;
         let mut reader = CborReader::new(&frame.body);
         reader.array_of(4, "a batch: an array of 4")?;
         let seq = reader.unsigned("the number of the batch")?;

@@ -84,7 +84,7 @@ impl Hello {
     ///
     /// When the frame is no hello of a sender, or its body not that of one.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
-        frame.expect(FrameKind::Hello)?;
+        frame.must_be(FrameKind::Hello)?;
         let mut reader = CborReader::new(&frame.body);
         reader.array_of(4, "a sender's hello: an array of 4")?;
         role(&mut reader, FROM_SENDER, "0, for a sender's hello")?;
@@ -174,7 +174,7 @@ impl Welcome {
     ///
     /// When the frame is no hello of a receiver, its body not that of one, or its limits can't be met.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
-        frame.expect(FrameKind::Hello)?;
+        frame.must_be(FrameKind::Hello)?;
         let mut reader = CborReader::new(&frame.body);
         reader.array_of(9, "a receiver's hello: an array of 9")?;
         role(&mut reader, FROM_RECEIVER, "1, for a receiver's hello")?;

@@ -79,7 +79,9 @@ mod tests {
     proptest! {
         /// Against a list that is searched from its beginning.
         #[test]
-        fn it_finds_what_a_list_finds(steps in prop::collection::vec((0_u8..10, 0_u16..300), 1..600)) {
+        fn it_finds_what_a_list_finds(
+            steps in prop::collection::vec((0_u8..10, 0_u16..300), 1..600),
+        ) {
             let (mut table, mut list) = (NameTable::default(), Vec::<Arc<str>>::new());
             for (step, number) in steps {
                 let name: Arc<str> = number.to_string().into();

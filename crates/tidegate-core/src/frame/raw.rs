@@ -23,8 +23,8 @@ impl RawFrame {
         HEADER_BYTES + self.body.len()
     }
 
-    /// The number of a batch, or of the batch that a reject is about. Costs the same whatever the size of the body,
-    /// so that a batch can be refused by its number before it has cost anything.
+    /// The number of a batch, or of the batch that a reject is about. Costs the same whatever the size of the
+    /// body, so that a batch can be refused by its number before it has cost anything.
     #[must_use]
     pub fn peek_seq(&self) -> Option<u64> {
         match self.kind {
@@ -47,7 +47,7 @@ impl RawFrame {
         }
     }
 
-    pub(super) fn expect(&self, expected: FrameKind) -> Result<(), FrameError> {
+    pub(super) fn must_be(&self, expected: FrameKind) -> Result<(), FrameError> {
         if self.kind == expected {
             Ok(())
         } else {

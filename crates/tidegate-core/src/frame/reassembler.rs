@@ -9,9 +9,9 @@ const PARTIAL_BYTES_MIN: usize = 512;
 
 /// Puts frames together that the network cut.
 ///
-/// Give it what was read with [`push`](Self::push), then take frames with [`next`](Self::next) until there is none.
-/// It holds the chunk it was given and at most one frame that has begun; a frame that lies in one chunk is not
-/// copied. What a length promises is not allocated before it comes.
+/// Give it what was read with [`push`](Self::push), then take frames with [`next`](Self::next) until there is
+/// none. It holds the chunk it was given and at most one frame that has begun; a frame that lies in one chunk is
+/// not copied. What a length promises is not allocated before it comes.
 #[derive(Debug)]
 pub struct Reassembler {
     limits: FrameLimits,
@@ -32,7 +32,8 @@ impl Reassembler {
 
     /// Takes what was read, cut anywhere. Of any size: only a frame has a limit, not a read.
     ///
-    /// Take all frames of a chunk before the next one is pushed: otherwise what is left is copied, and both are held.
+    /// Take all frames of a chunk before the next one is pushed: otherwise what is left is copied, and both are
+    /// held.
     pub fn push(&mut self, chunk: Bytes) {
         if self.broken.is_some() {
             return;

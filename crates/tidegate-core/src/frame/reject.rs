@@ -110,7 +110,7 @@ impl Reject {
     ///
     /// When the frame is no reject, or its body not that of one.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
-        frame.expect(FrameKind::Reject)?;
+        frame.must_be(FrameKind::Reject)?;
         let mut reader = CborReader::new(&frame.body);
         reader.array_of(5, "a reject: an array of 5")?;
         let reject = Self {

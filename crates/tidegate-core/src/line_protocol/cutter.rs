@@ -4,9 +4,9 @@ use bytes::{Buf, Bytes};
 
 /// Puts lines together that the network cut.
 ///
-/// Give it what was read with [`push`](Self::push), then take blocks of whole lines with [`next`](Self::next) until
-/// there is none. A block is as much as lies in one chunk, not copied: one line would be little to hand on. It holds
-/// the chunk it was given and at most one line that has begun.
+/// Give it what was read with [`push`](Self::push), then take blocks of whole lines with [`next`](Self::next)
+/// until there is none. A block is as much as lies in one chunk, not copied: one line would be little to hand
+/// on. It holds the chunk it was given and at most one line that has begun.
 #[derive(Debug)]
 pub struct LineCutter {
     line_bytes_max: usize,
@@ -31,7 +31,8 @@ impl LineCutter {
 
     /// Takes what was read, cut anywhere and of any size.
     ///
-    /// Take all blocks of a chunk before the next one is pushed: otherwise what is left is copied, and both are held.
+    /// Take all blocks of a chunk before the next one is pushed: otherwise what is left is copied, and both are
+    /// held.
     pub fn push(&mut self, chunk: Bytes) {
         if self.chunk.is_empty() {
             self.chunk = chunk;

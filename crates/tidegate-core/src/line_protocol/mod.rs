@@ -1,7 +1,7 @@
 //! Influx line protocol: what telegraf, scripts and `nc` already send, as records.
 //!
-//! `docs/protocol.md` says how a line becomes records. Nothing here reads a socket: bytes go in, cut anywhere; blocks
-//! of whole lines come out; a parser makes records of them.
+//! `docs/protocol.md` says how a line becomes records. Nothing here reads a socket: bytes go in, cut anywhere;
+//! blocks of whole lines come out; a parser makes records of them.
 //!
 //! ```
 //! use tidegate_core::line_protocol::{LineConfig, LineCutter, LineParser};

@@ -86,7 +86,8 @@ impl LineParser {
         })
     }
 
-    /// Appends the records of all lines of a block. What is wrong with a line is told to `wrong`; the others count.
+    /// Appends the records of all lines of a block. What is wrong with a line is told to `wrong`; the others
+    /// count.
     pub fn parse_block(
         &mut self,
         block: &[u8],
