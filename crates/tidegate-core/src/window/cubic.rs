@@ -86,6 +86,9 @@ fn stall(config: &WindowConfig, state: &mut StageState) {
         state.before_stall = state.wanted;
         state.law_state = LawState::Stalled;
         state.decreases += 1;
+        // The leases so far were those of a larger window. Found again at the least one, they would be taken for
+        // what a lease takes at least, and each stall would leave a larger window behind.
+        state.estimates.lease_s = state.lease_floor_s;
     }
     state.wanted = bounded(config, state.wanted.min(state.applied) * config.beta);
     state.applied = state.wanted;

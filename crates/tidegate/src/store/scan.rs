@@ -24,6 +24,17 @@ impl Records {
         (sender, Self { blocks })
     }
 
+    /// These records, in one block: for a store that has them at hand.
+    #[must_use]
+    pub fn of(records: Vec<PricedRecord>) -> Self {
+        let (sender, all) = Self::channel();
+        if !records.is_empty() {
+            // Nothing waits in it yet, so there is room.
+            let _ = sender.try_send(Ok(records));
+        }
+        all
+    }
+
     /// The next block; `None` when all were read.
     ///
     /// # Errors
