@@ -1,5 +1,7 @@
 //! What holds of the windows whatever is measured.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 use proptest::prelude::*;
 use std::time::Duration;
 use tidegate_core::window::{
@@ -209,7 +211,7 @@ proptest! {
 
     #[test]
     fn what_channels_take_within_their_byte_bounds_is_within_the_budget(
-        takes in prop::collection::vec(prop::collection::vec((0.0..1.0_f64, 0.0..1.0_f64), 5), 1..80),
+        takes in prop::collection::vec(prop::collection::vec((0.0..1.0, 0.0..1.0_f64), 5), 1..80),
         item_bytes in 1..70_000_u64,
     ) {
         let config = WindowConfig { budget_bytes: 8 << 20, ..WindowConfig::default() };
@@ -288,8 +290,8 @@ proptest! {
             scheduler.tick(at(tick), &samples, 400 << 20);
             tick += 1;
         }
-        // A quiet time, and then load. p99 was between 0.2 and 5 ms and is now 1 ms. At worst the baseline has to rise
-        // from 0.2 to 0.5 ms at 1 % a second, 92 s, and the window then grows for 30 s.
+        // A quiet time, and then load. p99 was between 0.2 and 5 ms and is now 1 ms. At worst the baseline
+        // has to rise from 0.2 to 0.5 ms at 1 % a second, 92 s, and the window then grows for 30 s.
         for _ in 0..20 {
             scheduler.tick(at(tick), &Samples::default(), 0);
             tick += 1;
@@ -412,7 +414,8 @@ fn a_latency_step_of_five_times_is_not_taken_for_normal() {
 
 #[test]
 fn a_proportional_budget_with_floors_exceeds_its_cap_and_ours_does_not() {
-    // Large items in a small window, small ones in large windows: all scaled down, the small one is below the least.
+    // Large items in a small window, small ones in large windows: all scaled down, the small one is below the
+    // least.
     let config = WindowConfig { budget_bytes: 4 << 20, ..WindowConfig::default() };
     let sizes = [1_500, 64, 64, 64, 64];
     let granted = |law: Law, filled: [f64; Stage::COUNT]| {

@@ -13,15 +13,15 @@ const LITTLE_KEPT: f64 = 0.9;
 /// … and grow when that is this many times W. Between the two W rests, and μ may be wrong by as much.
 const LITTLE_UNDER: f64 = 1.1;
 
-/// An item may be in a stage this many times as long as a lease takes, if that is longer than the target. It is
-/// there for up to two leases, the one before its own and its own, and while W grows by γ a period a μ that
-/// remembers 2 s is a quarter behind: 2 × γ / 0.75 = 3.2 is the least with which W can still grow. With less, a
-/// stage of long leases gets ever fewer credits: μ is what they allow, and what it does in the target time is a part
-/// of what it holds.
+/// An item may be in a stage this many times as long as a lease takes, if that is longer than the target. It
+/// is there for up to two leases, the one before its own and its own, and while W grows by γ a period a μ
+/// that remembers 2 s is a quarter behind: 2 × γ / 0.75 = 3.2 is the least with which W can still grow. With
+/// less, a stage of long leases gets ever fewer credits: μ is what they allow, and what it does in the target
+/// time is a part of what it holds.
 const LITTLE_LEASES: f64 = 4.0;
 
-/// CUBIC's curve is back at W_max after this long, and as far above it as it began below after twice as long. By then
-/// what was learned is old: W grows as if it had never been cut.
+/// CUBIC's curve is back at W_max after this long, and as far above it as it began below after twice as long.
+/// By then what was learned is old: W grows as if it had never been cut.
 const CUBIC_S: f64 = 8.0;
 
 /// CUBIC's fast convergence: one that is cut below its last W_max leaves room for others.
@@ -33,8 +33,8 @@ const IDLE: f64 = 0.25;
 /// The share of the time that a full stage may wait for the next one: as much of what it could do is lost.
 const HELD_UP: f64 = 0.02;
 
-/// The share of the time from which on whoever waits is held up, whatever is behind it. Behind Accept there are only
-/// senders.
+/// The share of the time from which on whoever waits is held up, whatever is behind it. Behind Accept there
+/// are only senders.
 const NEARLY_ALWAYS: f64 = 0.9;
 
 /// The forecast counts when arrivals are this many times what the stage does: chance makes up a tenth.
@@ -64,8 +64,9 @@ pub(super) fn decide(
     }
 }
 
-/// What a lease takes at least is found at the least window, where no batch is large; above it only a shorter one
-/// counts. Otherwise a stage whose batches grow with its window would be given a window that grows with its batches.
+/// What a lease takes at least is found at the least window, where no batch is large; above it only a shorter
+/// one counts. Otherwise a stage whose batches grow with its window would be given a window that grows with
+/// its batches.
 fn observe_lease(config: &WindowConfig, state: &mut StageState) {
     let lease_s = state.estimates.lease_s;
     state.lease_floor_s =
@@ -106,9 +107,9 @@ fn stall(config: &WindowConfig, state: &mut StageState) {
     state.cause = Cause::Stall;
 }
 
-/// Back at once to what was held, at the upper end of the band: that admits nobody until 30 % of it is done. What was
-/// held is in the sample before if all of it left together. From there on W grows as fast as it may: a stall says
-/// nothing of how large a window is too large.
+/// Back at once to what was held, at the upper end of the band: that admits nobody until 30 % of it is done.
+/// What was held is in the sample before if all of it left together. From there on W grows as fast as it may:
+/// a stall says nothing of how large a window is too large.
 fn restore(config: &WindowConfig, state: &mut StageState, now: Duration) {
     let held = state.estimates.queued_items.max(state.estimates.queued_before) as f64;
     let back = (held / config.occupancy_high).min(state.before_stall * config.beta);
@@ -189,9 +190,9 @@ fn wants_more(
     waits && state.little > LITTLE_UNDER * state.wanted
 }
 
-/// Whether the window is what limits the stage: more than `tolerated` of the time something waits that a full stage has
-/// behind it. The stage's own mean occupancy does not tell: with too few credits for a batch it is half empty half of
-/// the time.
+/// Whether the window is what limits the stage: more than `tolerated` of the time something waits that a full
+/// stage has behind it. The stage's own mean occupancy does not tell: with too few credits for a batch it is
+/// half empty half of the time.
 fn is_held_up(since: SinceDecision, neighbours: Neighbours, tolerated: f64) -> bool {
     let share = since.waited_share();
     share > NEARLY_ALWAYS || (share > tolerated && neighbours.upstream_presses)

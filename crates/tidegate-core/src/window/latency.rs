@@ -8,8 +8,8 @@ const RECENT: usize = 16;
 /// The most that the baseline rises, of itself a second.
 const DRIFT_PER_S: f64 = 0.01;
 
-/// How long the baseline remembers what was slower than now. It falls about as fast as it rises when p99 varies by a
-/// third: a faster fall would leave it at the least that was ever measured by chance.
+/// How long the baseline remembers what was slower than now. It falls about as fast as it rises when p99
+/// varies by a third: a faster fall would leave it at the least that was ever measured by chance.
 const FALL_MEMORY_S: f64 = 30.0;
 
 /// A median is at least of this many, old ones if need be: one measurement of p99 alone may be off by half.

@@ -88,7 +88,8 @@ fn scenarios(seed: u64) -> Vec<Named> {
     ]
 }
 
-/// A Store that commits as much as it has, 20 ms each time, and is with 10,000 items at once as fast as the others' is.
+/// A Store that commits as much as it has, 20 ms each time, and is with 10,000 items at once as fast as the
+/// others' is.
 fn committing(base: &PipelineScenario) -> PipelineScenario {
     let mut scenario = base.clone();
     let store = &mut scenario.stages[Stage::Store.index()];

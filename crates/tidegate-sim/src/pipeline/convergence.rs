@@ -2,9 +2,9 @@ use super::{Fault, PipelineReport, Tick};
 use std::time::Duration;
 use tidegate_core::window::Stage;
 
-/// How far from where it ends a window may be when it has converged. The law rests anywhere between 0.9 and 1.25 times
-/// what Little's law asks for, 16 % to either side of the middle, and knows the rate of a stage of high variance to
-/// 20 %: 1.16 × 1.2 = 1.4.
+/// How far from where it ends a window may be when it has converged. The law rests anywhere between 0.9 and
+/// 1.25 times what Little's law asks for, 16 % to either side of the middle, and knows the rate of a stage of
+/// high variance to 20 %: 1.16 × 1.2 = 1.4.
 const NEAR: f64 = 0.4;
 
 /// What a window has to be of what it was before a fault, to count as recovered: one decrease less.
@@ -13,8 +13,9 @@ const BACK: f64 = 0.7;
 // === impl PipelineReport ===
 
 impl PipelineReport {
-    /// How long after `from` the windows of all stages through this one need until they stay within 40 % of where they
-    /// end, each averaged over `smooth`; none if they do not for the last third of the time until `until`.
+    /// How long after `from` the windows of all stages through this one need until they stay within 40 % of
+    /// where they end, each averaged over `smooth`; none if they do not for the last third of the time until
+    /// `until`.
     #[must_use]
     pub fn converged_after(
         &self,
@@ -48,8 +49,8 @@ impl PipelineReport {
         Some(tick.at().saturating_sub(fault.from))
     }
 
-    /// How long after a fault was over its stage and all before it had windows of at least 70 % of those before it,
-    /// and items left Store at 90 % of the rate before it.
+    /// How long after a fault was over its stage and all before it had windows of at least 70 % of those
+    /// before it, and items left Store at 90 % of the rate before it.
     #[must_use]
     pub fn recovered_after(&self, fault: &Fault) -> Option<Duration> {
         let second = Duration::from_secs(1);
