@@ -26,7 +26,7 @@ fn full(grant: &Grant, departed: u64, item_bytes: u64) -> StageSample {
         queued_bytes: grant.credits * item_bytes,
         arrived_items: departed,
         departed_items: departed,
-        waited: true,
+        waited_ns: 100_000_000,
         p50_ns: 500_000,
         p99_ns: 1_000_000,
         latency_samples: 1_000,
@@ -47,17 +47,19 @@ fn load(scheduler: &mut AdaptiveScheduler, from: usize, ticks: usize, departed: 
 fn wild() -> impl Strategy<Value = StageSample> {
     let number = || prop_oneof![Just(0), Just(1), Just(u64::MAX), any::<u64>(), 0..1_000_000_u64];
     let times = (number(), number(), number(), number());
-    (number(), number(), number(), number(), any::<bool>(), times).prop_map(
-        |(queued_items, queued_bytes, arrived_items, departed_items, waited, times)| StageSample {
-            queued_items,
-            queued_bytes,
-            arrived_items,
-            departed_items,
-            waited,
-            lease_ns: times.0,
-            p50_ns: times.1,
-            p99_ns: times.2,
-            latency_samples: times.3,
+    (number(), number(), number(), number(), number(), times).prop_map(
+        |(queued_items, queued_bytes, arrived_items, departed_items, waited_ns, times)| {
+            StageSample {
+                queued_items,
+                queued_bytes,
+                arrived_items,
+                departed_items,
+                waited_ns,
+                lease_ns: times.0,
+                p50_ns: times.1,
+                p99_ns: times.2,
+                latency_samples: times.3,
+            }
         },
     )
 }
@@ -65,20 +67,29 @@ fn wild() -> impl Strategy<Value = StageSample> {
 /// Numbers as a pipeline has them.
 fn tame() -> impl Strategy<Value = StageSample> {
     let items = 0..100_000_u64;
-    (items.clone(), 64..2_000_u64, items.clone(), items, any::<bool>(), 200_000..5_000_000_u64)
-        .prop_map(|(queued_items, item_bytes, arrived_items, departed_items, waited, p99_ns)| {
-            StageSample {
-                queued_items,
-                queued_bytes: queued_items * item_bytes,
-                arrived_items,
-                departed_items,
-                waited,
-                p50_ns: p99_ns / 2,
-                p99_ns,
-                latency_samples: 1_000,
-                ..StageSample::default()
-            }
-        })
+    (
+        items.clone(),
+        64..2_000_u64,
+        items.clone(),
+        items,
+        0..=100_000_000_u64,
+        200_000..5_000_000_u64,
+    )
+        .prop_map(
+            |(queued_items, item_bytes, arrived_items, departed_items, waited_ns, p99_ns)| {
+                StageSample {
+                    queued_items,
+                    queued_bytes: queued_items * item_bytes,
+                    arrived_items,
+                    departed_items,
+                    waited_ns,
+                    p50_ns: p99_ns / 2,
+                    p99_ns,
+                    latency_samples: 1_000,
+                    ..StageSample::default()
+                }
+            },
+        )
 }
 
 fn history(one: impl Strategy<Value = StageSample>) -> impl Strategy<Value = Vec<Samples>> {

@@ -10,6 +10,7 @@ mod signals;
 pub mod tariff;
 mod tariff_example;
 mod tariff_text;
+pub mod sim;
 pub mod threshold;
 mod until_signal;
 pub mod up;
