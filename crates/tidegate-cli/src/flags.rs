@@ -1,7 +1,7 @@
 use crate::mock_flags::{self, MockFlags};
 use crate::send_flags::{self, SendFlags};
-use crate::tariff_flags::{self, TariffCommand};
 use crate::sim_flags::{self, SimFlags};
+use crate::tariff_flags::{self, TariffCommand};
 use crate::threshold_flags::{self, ThresholdCommand};
 use crate::usage_flags::{self, UsageFlags};
 use clap::{Args, Parser, Subcommand};
