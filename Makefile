@@ -45,10 +45,11 @@ doc: ## The API documentation
 rules: ## The alerts: their syntax, when each fires, and that each has its runbook
 	@scripts/rules
 
-bench: ## Measure decisions, queues, the gateway beside its peers, refusals and memory (about 12 minutes)
+bench: ## Measure decisions, queues, the gateway and the ingestion beside their peers, refusals and memory (about 20 minutes)
 	@scripts/bench-deps
 	$(CARGO) build --release --locked
 	$(CARGO) bench --locked -p tidegate --bench admission --bench routing --bench outbox
 	bench/gateway.py
 	bench/rejection.py
 	bench/memory.py
+	bench/ingest.py

@@ -35,7 +35,7 @@ class BenchError(Exception):
 class Process:
     """A child in its own process group, so that stopping it takes its workers along and nobody else's."""
 
-    def __init__(self, argv, log_path, core=None):
+    def __init__(self, argv, log_path, core=None, env=None):
         self.name = Path(argv[0]).name
         self.log_path = log_path
         with open(log_path, "wb") as log:
@@ -46,6 +46,7 @@ class Process:
                 stderr=log,
                 start_new_session=True,
                 preexec_fn=pin_to(core),
+                env={**os.environ, **env} if env else None,
             )
 
     def __enter__(self):
@@ -69,9 +70,21 @@ class Process:
         return sum(cpu_ticks(pid) for pid in process_tree(self.pid)) / TICKS_A_SECOND
 
     def rss_kib(self):
+        return self.status_kib("VmRSS:")
+
+    def rss_peak_kib(self):
+        return self.status_kib("VmHWM:")
+
+    def status_kib(self, key):
         self.check_alive()
         status = Path(f"/proc/{self.pid}/status").read_text()
-        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(key))
+
+    def kill(self):
+        """Ends it at once, with no chance to save anything."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.child.wait()
 
     def stop(self):
         for sig, grace_s in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
@@ -268,9 +281,10 @@ def require(*commands):
         raise BenchError(f"not installed: {', '.join(missing)}. Run scripts/bench-deps, it says how.")
 
 
-def version_of(argv):
+def version_of(argv, env=None):
     """The version number in what a program says of itself; the rest of it names paths and authors."""
-    done = subprocess.run([str(arg) for arg in argv], capture_output=True, text=True)
+    env = {**os.environ, **env} if env else None
+    done = subprocess.run([str(arg) for arg in argv], capture_output=True, text=True, env=env)
     found = re.search(r"\d+\.\d+\.\d+\S*?(?=[/\s]|$)", done.stdout + done.stderr)
     return found.group() if found else "unknown version"
 

@@ -1,5 +1,6 @@
 use crate::mock_flags::{self, MockFlags};
 use crate::send_flags::{self, SendFlags};
+use crate::sim_flags::{self, SimFlags};
 use crate::tariff_flags::{self, TariffCommand};
 use crate::threshold_flags::{self, ThresholdCommand};
 use crate::usage_flags::{self, UsageFlags};
@@ -62,6 +63,9 @@ pub enum Command {
     /// Check a file of tariffs, and price examples by it
     #[command(subcommand, after_help = tariff_flags::EXAMPLES)]
     Tariff(TariffCommand),
+    /// Simulate the ingestion pipeline in virtual time
+    #[command(after_help = sim_flags::EXAMPLES)]
+    Sim(SimFlags),
     /// Write, check or show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -8,6 +8,7 @@ mod flags;
 mod logging;
 mod mock_flags;
 mod send_flags;
+mod sim_flags;
 mod sources;
 mod tariff_flags;
 mod threshold_flags;
@@ -42,6 +43,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             commands::threshold::run(&command).map(|()| ExitCode::SUCCESS)
         }
         Command::Tariff(command) => commands::tariff::run(&command),
+        Command::Sim(flags) => commands::sim::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::Config(command) => commands::config::run(&command).map(|()| ExitCode::SUCCESS),
     }
 }

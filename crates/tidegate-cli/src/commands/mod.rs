@@ -7,6 +7,7 @@ pub mod mock;
 mod moment;
 pub mod send;
 mod signals;
+pub mod sim;
 pub mod tariff;
 mod tariff_example;
 mod tariff_text;

@@ -206,7 +206,9 @@ mod tests {
     proptest! {
         /// Against a list of everything that was ever said, while all receivers find room.
         #[test]
-        fn it_is_the_maximum_of_each_receivers_newest_word_that_holds(said in prop::collection::vec(heard(), 1..80)) {
+        fn it_is_the_maximum_of_each_receivers_newest_word_that_holds(
+            said in prop::collection::vec(heard(), 1..80),
+        ) {
             let (mut board, mut all, mut now) = (SignalBoard::new(12), Vec::new(), 0);
             for (receiver, level, ttl_ms, pause) in said {
                 now += pause;
@@ -225,7 +227,9 @@ mod tests {
         }
 
         #[test]
-        fn it_is_bounded_and_the_bound_never_lowers_the_maximum(said in prop::collection::vec(heard(), 1..80)) {
+        fn it_is_bounded_and_the_bound_never_lowers_the_maximum(
+            said in prop::collection::vec(heard(), 1..80),
+        ) {
             let (mut small, mut large) = (SignalBoard::new(3), SignalBoard::new(12));
             // All at one time, and each receiver once: then nothing is ever taken back.
             for (number, (_, level, delay_ms, _)) in said.into_iter().enumerate().take(12) {

@@ -233,7 +233,10 @@ mod tests {
         /// everything, and never later than when the signal has expired and the rest has lingered.
         #[test]
         fn a_silent_receiver_stops_nobody(
-            level in 0..4_usize, delay_ms in 0..90_000_u32, ttl_ms in 0..900_000_u32, updates in 1..2_000_u64,
+            level in 0..4_usize,
+            delay_ms in 0..90_000_u32,
+            ttl_ms in 0..900_000_u32,
+            updates in 1..2_000_u64,
         ) {
             let mut board = SignalBoard::new(1);
             let level = BackpressureLevel::ALL[level];
@@ -257,9 +260,15 @@ mod tests {
 
         /// Between two batches there is at least what was asked for, while it is asked for.
         #[test]
-        fn delays_are_kept(level in 1..4_usize, sent_ms in 0..1_000_u64, now_ms in 0..2_000_u64, updates in 1..300_u64) {
+        fn delays_are_kept(
+            level in 1..4_usize,
+            sent_ms in 0..1_000_u64,
+            now_ms in 0..2_000_u64,
+            updates in 1..300_u64,
+        ) {
             let signal = signal(BackpressureLevel::ALL[level]);
-            let decided = POLICY.decide(&signal, &waiting(Data, updates, 0), Some(ms(sent_ms)), ms(now_ms));
+            let (waiting, sent) = (waiting(Data, updates, 0), Some(ms(sent_ms)));
+            let decided = POLICY.decide(&signal, &waiting, sent, ms(now_ms));
             let early = now_ms < sent_ms + u64::from(signal.delay_ms);
             prop_assert!(!early || matches!(decided, Flush::WaitUntil(_)), "{decided:?}");
         }

@@ -170,7 +170,9 @@ mod tests {
     proptest! {
         /// Whatever came before, the level is within the hysteresis of what the fill alone says.
         #[test]
-        fn the_past_moves_a_level_by_its_hysteresis_at_most(fills in prop::collection::vec(0.0..1.1_f64, 1..50)) {
+        fn the_past_moves_a_level_by_its_hysteresis_at_most(
+            fills in prop::collection::vec(0.0..1.1_f64, 1..50),
+        ) {
             let mut gauge = gauge();
             for fill in fills {
                 let level = gauge.observe_fill(fill);

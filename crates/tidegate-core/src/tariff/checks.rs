@@ -43,7 +43,7 @@ pub(super) fn lanes(specs: &[TariffSpec], built: &Built) -> (Lanes, Vec<TariffMi
             if effective(number).is_empty() {
                 continue;
             }
-            if let Some(open) = open
+            if let Some(open) = open.filter(|open| *open != number)
                 && effective(open).until_ns > effective(number).from_ns
             {
                 let (earlier, later) = (open.min(number), open.max(number));

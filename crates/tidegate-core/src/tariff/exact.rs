@@ -130,7 +130,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_given_is_exact(a in any::<i64>(), b in any::<i64>(), s in 0..20_u32, z in 0..20_u32) {
+        fn what_is_given_is_exact(
+            a in any::<i64>(), b in any::<i64>(), s in 0..20_u32, z in 0..20_u32,
+        ) {
             let (x, y) = (Decimal::new(a, s), Decimal::new(b, z));
             if let Some(product) = mul(x, y) {
                 let wide = i128::from(a) * i128::from(b);

@@ -158,7 +158,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_split_costs_the_same_and_a_correction_undoes_it(
-            start in -300_i64..3_000, parts in prop::collection::vec(-2_000_i64..2_000, 1..20), open: bool,
+            start in -300_i64..3_000,
+            parts in prop::collection::vec(-2_000_i64..2_000, 1..20),
+            open: bool,
         ) {
             let tiers = tiers(open);
             let (start, mut used) = (Decimal::new(start, 1), Decimal::new(start, 1));

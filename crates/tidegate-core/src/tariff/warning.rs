@@ -160,7 +160,8 @@ fn of_one(spec: &TariffSpec, tariff: &Tariff, now_ns: i64) -> Vec<(&'static str,
             texts.push(("tiers", format!("beyond {up_to} a {period} there is no price")));
         }
     }
-    if matches!(&spec.tenants, Tenants::Listed(names) if names.iter().any(|name| name.contains('*')))
+    if let Tenants::Listed(names) = &spec.tenants
+        && names.iter().any(|name| name.contains('*'))
     {
         texts.push(("tenants", "a * inside of a tenant's name stands for itself".to_owned()));
     }

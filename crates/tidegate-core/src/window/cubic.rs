@@ -13,14 +13,15 @@ const LITTLE_KEPT: f64 = 0.9;
 /// … and grow when that is this many times W. Between the two W rests, and μ may be wrong by as much.
 const LITTLE_UNDER: f64 = 1.1;
 
-/// An item may be in a stage this many times as long as a lease takes, if that is longer than the target. It is
-/// there for up to two leases, the one before its own and its own, and while W grows by γ a period a μ that
-/// remembers 2 s is a quarter behind: 2 × γ / 0.75 = 3.2 is the least with which W can still grow. With less, a
-/// stage of long leases gets ever fewer credits: μ is what they allow, and what it does in the target time is a part
-/// of what it holds.
+/// An item may be in a stage this many times as long as a lease takes, if that is longer than the target. It
+/// is there for up to two leases, the one before its own and its own, and while W grows by γ a period a μ
+/// that remembers 2 s is a quarter behind: 2 × γ / 0.75 = 3.2 is the least with which W can still grow. With
+/// less, a stage of long leases gets ever fewer credits: μ is what they allow, and what it does in the target
+/// time is a part of what it holds.
 const LITTLE_LEASES: f64 = 4.0;
 
-/// CUBIC's curve is back at W_max after this long.
+/// CUBIC's curve is back at W_max after this long, and as far above it as it began below after twice as long.
+/// By then what was learned is old: W grows as if it had never been cut.
 const CUBIC_S: f64 = 8.0;
 
 /// CUBIC's fast convergence: one that is cut below its last W_max leaves room for others.
@@ -28,6 +29,16 @@ const FAST_CONVERGENCE: f64 = 0.85;
 
 /// Below this mean occupancy a window is mostly unused.
 const IDLE: f64 = 0.25;
+
+/// The share of the time that a full stage may wait for the next one: as much of what it could do is lost.
+const HELD_UP: f64 = 0.02;
+
+/// The share of the time from which on whoever waits is held up, whatever is behind it. Behind Accept there
+/// are only senders.
+const NEARLY_ALWAYS: f64 = 0.9;
+
+/// The forecast counts when arrivals are this many times what the stage does: chance makes up a tenth.
+const SURPLUS: f64 = 1.1;
 
 pub(super) fn decide(
     config: &WindowConfig,
@@ -53,8 +64,9 @@ pub(super) fn decide(
     }
 }
 
-/// What a lease takes at least is found at the least window, where no batch is large; above it only a shorter one
-/// counts. Otherwise a stage whose batches grow with its window would be given a window that grows with its batches.
+/// What a lease takes at least is found at the least window, where no batch is large; above it only a shorter
+/// one counts. Otherwise a stage whose batches grow with its window would be given a window that grows with
+/// its batches.
 fn observe_lease(config: &WindowConfig, state: &mut StageState) {
     let lease_s = state.estimates.lease_s;
     state.lease_floor_s =
@@ -95,9 +107,9 @@ fn stall(config: &WindowConfig, state: &mut StageState) {
     state.cause = Cause::Stall;
 }
 
-/// Back at once to what was held, at the upper end of the band: that admits nobody until 30 % of it is done. What was
-/// held is in the sample before if all of it left together. From there on W grows as fast as it may: a stall says
-/// nothing of how large a window is too large.
+/// Back at once to what was held, at the upper end of the band: that admits nobody until 30 % of it is done.
+/// What was held is in the sample before if all of it left together. From there on W grows as fast as it may:
+/// a stall says nothing of how large a window is too large.
 fn restore(config: &WindowConfig, state: &mut StageState, now: Duration) {
     let held = state.estimates.queued_items.max(state.estimates.queued_before) as f64;
     let back = (held / config.occupancy_high).min(state.before_stall * config.beta);
@@ -171,23 +183,31 @@ fn wants_more(
 ) -> bool {
     let is_full = since.queued_mean() >= config.occupancy_low * state.wanted;
     let fills = state.occupancy >= config.occupancy_low
+        && state.arrival_rate() > SURPLUS * state.service_rate()
         && state.time_to_fill(config).is_some_and(|time| time < config.period);
-    let waits = (since.has_waited() && is_full) || is_held_up(since, neighbours) || fills;
+    let waits =
+        (since.waited_share() > 0.0 && is_full) || is_held_up(since, neighbours, HELD_UP) || fills;
     waits && state.little > LITTLE_UNDER * state.wanted
 }
 
-/// Whether the window is what limits the stage. Its own mean occupancy does not tell: with too few credits for a batch
-/// it is half empty half of the time.
-fn is_held_up(since: SinceDecision, neighbours: Neighbours) -> bool {
-    since.always_waited() || (since.has_waited() && neighbours.upstream_presses)
+/// Whether the window is what limits the stage: more than `tolerated` of the time something waits that a full
+/// stage has behind it. The stage's own mean occupancy does not tell: with too few credits for a batch it is
+/// half empty half of the time.
+fn is_held_up(since: SinceDecision, neighbours: Neighbours, tolerated: f64) -> bool {
+    let share = since.waited_share();
+    share > NEARLY_ALWAYS || (share > tolerated && neighbours.upstream_presses)
 }
 
 fn increase(config: &WindowConfig, state: &mut StageState, now: Duration) -> Cause {
-    let most = config.growth_max() * state.wanted;
+    let from_peak = now.saturating_sub(state.decreased_at).as_secs_f64() / CUBIC_S - 1.0;
+    if from_peak >= 1.0 {
+        state.peak = None;
+        state.law_state = LawState::Slow;
+    }
     let curve = state.peak.map_or(f64::INFINITY, |peak| {
-        let from_peak = now.saturating_sub(state.decreased_at).as_secs_f64() / CUBIC_S - 1.0;
         peak * (1.0 + (1.0 - config.beta) * from_peak * from_peak * from_peak)
     });
+    let most = config.growth_max() * state.wanted;
     let next = curve.min(most).max(state.wanted + config.increase_step as f64);
     state.wanted = bounded(config, next.min(state.little));
     Cause::Increase
@@ -204,7 +224,8 @@ fn is_unused(
     let used = queued / state.wanted;
     let is_backlogged = queued >= config.backlog_min() as f64;
     let is_below = used < IDLE || (is_backlogged && used < config.occupancy_low);
-    is_below && !is_held_up(since, neighbours)
+    // Between none and `HELD_UP` it rests: a cut would be taken back in the next period.
+    is_below && !is_held_up(since, neighbours, 0.0)
 }
 
 /// Half of the way to a window whose credits are what was used.

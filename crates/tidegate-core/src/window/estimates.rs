@@ -4,8 +4,11 @@ use std::time::Duration;
 /// How long the arrival rate remembers: as long as half a period, so that a burst is seen within one.
 const ARRIVAL_MEMORY_S: f64 = 0.5;
 
-/// How long the service rate remembers: long enough that one slow batch does not move a window.
-const SERVICE_MEMORY_S: f64 = 2.0;
+/// How long the service rate remembers when it rises, so that a window that grows finds what that is good for …
+const SERVICE_RISE_MEMORY_S: f64 = 2.0;
+
+/// … and when it falls, so that a few slow batches do not cut a window.
+const SERVICE_FALL_MEMORY_S: f64 = 5.0;
 
 /// How long the time of a lease remembers.
 const LEASE_MEMORY_S: f64 = 2.0;
@@ -61,7 +64,7 @@ impl Estimates {
     /// stage is when it is well, and a rate that decays with it would cut the window for a second time after it.
     fn observe_service(&mut self, config: &WindowConfig, sample: &StageSample, elapsed: Duration) {
         let was_busy = self.queued_items > 0;
-        let is_busy = sample.queued_items > 0 || sample.waited;
+        let is_busy = sample.queued_items > 0 || sample.waited_ns > 0;
         if sample.departed_items == 0 {
             self.silence = if sample.queued_items > 0 {
                 self.silence.saturating_add(elapsed)
@@ -74,7 +77,8 @@ impl Estimates {
             let dt = self.silence.saturating_add(elapsed).as_secs_f64();
             let rate = sample.departed_items as f64 / dt;
             let known = self.service_rate.unwrap_or(rate);
-            self.service_rate = Some(toward(known, rate, dt, SERVICE_MEMORY_S));
+            let memory_s = if rate > known { SERVICE_RISE_MEMORY_S } else { SERVICE_FALL_MEMORY_S };
+            self.service_rate = Some(toward(known, rate, dt, memory_s));
             let lease_s = (sample.lease_ns as f64 / 1e9).max(self.silence.as_secs_f64());
             self.lease_s = toward(self.lease_s, lease_s, dt, LEASE_MEMORY_S);
         }

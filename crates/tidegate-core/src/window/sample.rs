@@ -12,8 +12,9 @@ pub struct StageSample {
     pub arrived_items: u64,
     /// Items that left since the last sample.
     pub departed_items: u64,
-    /// Whether a sender had to wait for a credit since the last sample, or is waiting now.
-    pub waited: bool,
+    /// For how long a sender waited for a credit since the last sample, in nanoseconds: for how long any did,
+    /// not the sum of all. Where that is not measured, all of the time if one did at all.
+    pub waited_ns: u64,
     /// For how long at most an item that left was worked on, in nanoseconds, without waiting for the next stage;
     /// for a stage that works in batches the time of a batch. 0 if that was not measured.
     pub lease_ns: u64,

@@ -49,7 +49,8 @@ pub enum LawState {
 /// What was seen since the last decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct SinceDecision {
-    waited: u32,
+    waited_s: f64,
+    elapsed_s: f64,
     samples: u32,
     queued_sum: f64,
 }
@@ -193,7 +194,7 @@ impl StageState {
         self.occupancy = sample.queued_items as f64 / self.granted.max(1.0);
         self.estimates.observe(config, sample, elapsed);
         self.latency.observe(sample);
-        self.since.observe(sample);
+        self.since.observe(sample, elapsed);
     }
 
     /// Whether a decision is due. A timer that ticks a little early is not made to wait for the next tick.
@@ -211,20 +212,16 @@ impl StageState {
 // === impl SinceDecision ===
 
 impl SinceDecision {
-    fn observe(&mut self, sample: &StageSample) {
-        self.waited = self.waited.saturating_add(u32::from(sample.waited));
+    fn observe(&mut self, sample: &StageSample, elapsed: Duration) {
+        self.waited_s += sample.waited_ns as f64 / 1e9;
+        self.elapsed_s += elapsed.as_secs_f64();
         self.samples = self.samples.saturating_add(1);
         self.queued_sum += sample.queued_items as f64;
     }
 
-    /// A sender had to wait at least once.
-    pub(super) fn has_waited(&self) -> bool {
-        self.waited > 0
-    }
-
-    /// A sender had to wait in every sample.
-    pub(super) fn always_waited(&self) -> bool {
-        self.waited >= self.samples
+    /// The share of the time in which a sender waited, 0 … 1.
+    pub(super) fn waited_share(&self) -> f64 {
+        if self.elapsed_s > 0.0 { (self.waited_s / self.elapsed_s).min(1.0) } else { 0.0 }
     }
 
     pub(super) fn queued_mean(&self) -> f64 {

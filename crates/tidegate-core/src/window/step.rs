@@ -16,7 +16,7 @@ use std::time::Duration;
 ///     queued_bytes: 60_900,
 ///     arrived_items: 10_000,
 ///     departed_items: 10_000,
-///     waited: true,
+///     waited_ns: 100_000_000,
 ///     ..StageSample::default()
 /// };
 /// let mut state = StageState::new(&config);

@@ -146,7 +146,8 @@ proptest::proptest! {
             for ((tenant, month, quantity), amount) in uses.into_iter().zip(amounts) {
                 let used = large.entry((tenant, month)).or_default();
                 let cost = |used: i64| used + used.min(10);
-                proptest::prop_assert_eq!(amount, Decimal::from(cost(*used + quantity) - cost(*used)));
+                let expected = Decimal::from(cost(*used + quantity) - cost(*used));
+                proptest::prop_assert_eq!(amount, expected);
                 *used += quantity;
             }
             waiting.push_back((number, records));

@@ -106,7 +106,8 @@ fn hours_without_a_price_are_told() {
 proptest! {
     #[test]
     fn prices_are_those_of_the_clocks_on_the_wall(
-        base in -2_000_000_000_i64..8_000_000_000, steps in prop::collection::vec(-400_000_i64..400_000, 1..60),
+        base in -2_000_000_000_i64..8_000_000_000,
+        steps in prop::collection::vec(-400_000_i64..400_000, 1..60),
     ) {
         for zone in ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Asia/Kathmandu"] {
             let mut evaluator = evaluator(vec![by_hours(zone)]);
@@ -120,10 +121,13 @@ proptest! {
 
     /// Around the changes of clocks, minute by minute, where mistakes would be.
     #[test]
-    fn prices_are_right_around_changes_of_clocks(year in 1980_i16..2100, minutes in prop::collection::vec(-3_000_i64..3_000, 1..40)) {
+    fn prices_are_right_around_changes_of_clocks(
+        year in 1980_i16..2100, minutes in prop::collection::vec(-3_000_i64..3_000, 1..40),
+    ) {
         for zone in ["Europe/Berlin", "America/New_York", "Africa/Cairo"] {
             let theirs = TimeZoneDatabase::bundled().get(zone).unwrap();
-            let new_year = jiff::civil::date(year, 1, 1).to_zoned(theirs.clone()).unwrap().timestamp();
+            let new_year = jiff::civil::date(year, 1, 1).to_zoned(theirs.clone()).unwrap();
+            let new_year = new_year.timestamp();
             let mut evaluator = evaluator(vec![by_hours(zone)]);
             for change in theirs.following(new_year).take(2) {
                 for minute in &minutes {

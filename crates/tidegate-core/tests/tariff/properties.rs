@@ -108,7 +108,8 @@ proptest! {
             let time_ns = utc("2026-03-01") + day * 23 * HOUR_NS;
             let at = Timestamp::from_nanosecond(time_ns.into()).unwrap();
             let month = theirs.to_datetime(at).date().first_of_month();
-            let priced = evaluator.price(record(["a", "b", "c"][tenant], "m", Decimal::new(tenths, 1), time_ns));
+            let (name, quantity) = (["a", "b", "c"][tenant], Decimal::new(tenths, 1));
+            let priced = evaluator.price(record(name, "m", quantity, time_ns));
             prop_assert_eq!(priced.charge.fallback, None);
             let total = totals.entry((tenant, month)).or_default();
             total.0 += tenths;
@@ -122,7 +123,9 @@ proptest! {
     /// Nothing panics, a gap is always told, and what is not a gap is exact.
     #[test]
     fn anything_may_come(
-        uses in prop::collection::vec((any::<i128>(), 32..127_u32, 0..29_u32, any::<i64>(), 0..3_usize), 1..60),
+        uses in prop::collection::vec(
+            (any::<i128>(), 32..127_u32, 0..29_u32, any::<i64>(), 0..3_usize), 1..60,
+        ),
         period in prop::sample::select(Period::ALL.to_vec()),
     ) {
         let mut spec = by_tiers();

@@ -1,3 +1,4 @@
+use std::time::Duration;
 use tidegate_core::window::{Grant, StageSample};
 
 /// The window at the entrance of a stage: what its channel is to the pipeline.
@@ -10,8 +11,8 @@ pub(super) struct Channel {
     item_bytes: u64,
     arrived: u64,
     departed: u64,
-    /// A sender had to wait since the last sample.
-    waited: bool,
+    /// For how long a sender waited since the last sample.
+    waited: Duration,
     /// A sender waits now.
     pub(super) waits: bool,
 }
@@ -28,7 +29,7 @@ impl Channel {
             item_bytes,
             arrived: 0,
             departed: 0,
-            waited: false,
+            waited: Duration::ZERO,
             waits: false,
         }
     }
@@ -55,8 +56,14 @@ impl Channel {
         self.waiting += taken;
         self.arrived += taken;
         self.waits = taken < items;
-        self.waited |= self.waits;
         taken
+    }
+
+    /// So much time has gone by.
+    pub(super) fn pass(&mut self, time: Duration) {
+        if self.waits {
+            self.waited += time;
+        }
     }
 
     pub(super) fn lease(&mut self, most: u64) -> u64 {
@@ -78,10 +85,10 @@ impl Channel {
             queued_bytes: self.bytes(),
             arrived_items: self.arrived,
             departed_items: self.departed,
-            waited: self.waited,
+            waited_ns: self.waited.as_nanos() as u64,
             ..StageSample::default()
         };
-        (self.arrived, self.departed, self.waited) = (0, 0, self.waits);
+        (self.arrived, self.departed, self.waited) = (0, 0, Duration::ZERO);
         sample
     }
 }

@@ -9,6 +9,15 @@ pub enum Load {
         /// Items a second.
         per_s: f64,
     },
+    /// As many until a moment, and then as many others.
+    Step {
+        /// Items a second until then.
+        before_per_s: f64,
+        /// Items a second from then on.
+        after_per_s: f64,
+        /// The moment.
+        at: Duration,
+    },
     /// Half of the time many, half of the time few.
     Square {
         /// Items a second in the first half.
@@ -53,7 +62,7 @@ impl Load {
     #[must_use]
     pub fn period(&self) -> Duration {
         match *self {
-            Self::Steady { .. } => Duration::ZERO,
+            Self::Steady { .. } | Self::Step { .. } => Duration::ZERO,
             Self::Square { period, .. } | Self::Sawtooth { period, .. } => period,
             Self::Bursts { mean, .. } => mean * 2,
         }
@@ -80,6 +89,13 @@ impl Arrivals {
     fn rate(&mut self, now_s: f64) -> f64 {
         match self.load {
             Load::Steady { per_s } => per_s,
+            Load::Step { before_per_s, after_per_s, at } => {
+                if now_s < at.as_secs_f64() {
+                    before_per_s
+                } else {
+                    after_per_s
+                }
+            }
             Load::Square { high_per_s, low_per_s, period } => {
                 if phase(now_s, period) < 0.5 {
                     high_per_s

@@ -72,6 +72,7 @@ impl<'a> Model<'a> {
         let taken = self.channels[0].send(self.unsent);
         self.unsent -= taken;
         self.measures.offered(offered, taken, now);
+        self.channels.iter_mut().for_each(|channel| channel.pass(STEP));
         self.measures.look(now, &self.channels, &self.scheduler);
     }
 

@@ -13,8 +13,8 @@ pub struct PipelineReport {
     pub unsent: u64,
     /// Items that would have left Store if every window were infinite.
     pub ideal: f64,
-    /// Of the time in which a stage was backlogged, the share in which its occupancy was in the band. Time in which
-    /// the scenario blocks a stage is not looked at. 1 if none was backlogged.
+    /// Of the time in which a stage was backlogged, the share in which its occupancy was in the band. Time in
+    /// which the scenario blocks a stage is not looked at. 1 if none was backlogged.
     pub in_band: f64,
     /// By stage: for how many milliseconds it was backlogged, and for how many of them in the band.
     pub backlogged_ms: [(u64, u64); Stage::COUNT],

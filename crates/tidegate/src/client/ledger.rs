@@ -305,7 +305,9 @@ mod tests {
     proptest! {
         /// Sums are those of what is held, whatever happens, and nothing is over before it was finished.
         #[test]
-        fn the_sums_are_those_of_what_is_held(steps in prop::collection::vec((0..6_u8, 0..20_u64), 1..200)) {
+        fn the_sums_are_those_of_what_is_held(
+            steps in prop::collection::vec((0..6_u8, 0..20_u64), 1..200),
+        ) {
             let mut ledger = Ledger::default();
             for (step, number) in steps {
                 match step {
@@ -316,9 +318,11 @@ mod tests {
                     _ => ledger.disconnected(),
                 }
                 let held = || ledger.held.iter().flatten();
-                prop_assert_eq!(ledger.records, held().map(|held| u64::from(held.records)).sum::<u64>());
-                prop_assert_eq!(ledger.bytes, held().map(|held| held.frame.len() as u64).sum::<u64>());
-                prop_assert_eq!(ledger.in_flight, held().filter(|held| held.way == Way::Sent).count());
+                let records: u64 = held().map(|held| u64::from(held.records)).sum();
+                let bytes: u64 = held().map(|held| held.frame.len() as u64).sum();
+                let in_flight = held().filter(|held| held.way == Way::Sent).count();
+                let sums = (ledger.records, ledger.bytes, ledger.in_flight);
+                prop_assert_eq!(sums, (records, bytes, in_flight));
                 prop_assert!(ledger.held.front().is_none_or(Option::is_some));
             }
         }

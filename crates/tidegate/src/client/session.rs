@@ -76,11 +76,10 @@ impl<'a, Io: AsyncRead + AsyncWrite> Session<'a, Io> {
             let wake = self.next_frame();
             let deadline = self.deadline(wake);
             self.reading.reserve(READ_BYTES);
+            let more = self.writing.has_remaining();
             let step = tokio::select! {
                 read = self.reader.read_buf(&mut self.reading) => self.received(read),
-                wrote = self.writer.write_buf(&mut self.writing), if self.writing.has_remaining() => {
-                    self.wrote(wrote)
-                }
+                wrote = self.writer.write_buf(&mut self.writing), if more => self.wrote(wrote),
                 () = self.shared.to_send.notified() => Ok(()),
                 () = sleep_until(deadline) => self.silent(),
                 _ = stop.wait_for(|stop| *stop) => Err(End::Stopped),

@@ -135,7 +135,10 @@ proptest! {
     /// Garbage for a greeting, or for an answer: another connection is made, or the client ends and says why;
     /// nothing panics, and nothing that was taken is lost.
     #[test]
-    fn garbage_is_survived(garbage in prop::collection::vec(any::<u8>(), 1..64), as_greeting in any::<bool>()) {
+    fn garbage_is_survived(
+        garbage in prop::collection::vec(any::<u8>(), 1..64),
+        as_greeting in any::<bool>(),
+    ) {
         paused(async {
             let garbage = Bytes::from(garbage);
             let first = match as_greeting {

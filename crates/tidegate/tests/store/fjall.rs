@@ -170,3 +170,47 @@ fn an_append_that_is_dropped_is_whole_or_nothing() {
         assert_eq!((count(&store).await, store.seen("a").await.unwrap().low()), (50_000, 50));
     });
 }
+
+/// A power cut while a commit is written may leave any page of it out: the disk writes them in any order.
+#[test]
+fn a_commit_that_a_power_cut_tore_is_as_if_it_never_was() {
+    const PAGE: usize = 4096;
+    run(async {
+        let folder = TempFolder::new("torn");
+        let journal = folder.path().join("data/0.jnl");
+        let open = || async { FjallStore::open(folder.path()).await.unwrap() };
+        let store = open().await;
+        append(&store, vec![one("a", 1), one("a", 2)]).await;
+        store.close().await;
+        let before = end_of(&fs::read(&journal).unwrap());
+        let store = open().await;
+        let large = (0..3_000_u64).map(|number| {
+            let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            record(&format!("tenant-{mixed:x}"), "tokens", &mixed.to_string(), "1")
+        });
+        append(&store, vec![batch("a", 3, large.collect())]).await;
+        store.close().await;
+        let whole = fs::read(&journal).unwrap();
+        let pages = before / PAGE..end_of(&whole).div_ceil(PAGE);
+        assert!(pages.len() > 10);
+        for page in pages {
+            let mut torn = whole.clone();
+            let end = ((page + 1) * PAGE).min(torn.len());
+            torn[(page * PAGE).max(before)..end].fill(0);
+            fs::write(&journal, &torn).unwrap();
+            let opened = FjallStore::open(folder.path()).await;
+            let store = opened.unwrap_or_else(|error| panic!("page {page} is missing: {error}"));
+            let low = store.seen("a").await.unwrap().low();
+            assert_eq!((count(&store).await, low), (2, 2), "page {page} is missing");
+            store.close().await;
+        }
+        let store = open().await;
+        assert_eq!(append(&store, vec![one("a", 3)]).await, [Appended::New]);
+        assert_eq!(count(&store).await, 3);
+    });
+}
+
+/// Where what was written to a file of a fixed size ends.
+fn end_of(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1
+}

@@ -3,8 +3,9 @@
 //! The server counts a batch once by its sender's name and its number. So whatever is sent under a name must be
 //! cut into the same batches each time, or must never be sent under that name again:
 //!
-//! - A file is cut by its content alone, and its name has a digest of that content and of where batches are cut. The
-//!   same bytes are the same batches, wherever the file lies and whenever it is sent; other bytes are another sender.
+//! - A file is cut by its content alone, and its name has a digest of that content and of where batches are cut.
+//!   The same bytes are the same batches, wherever the file lies and whenever it is sent; other bytes are another
+//!   sender.
 //! - Standard input can't be read twice. Its numbers go on from those that were used before.
 
 use super::lines::{LineReader, WrongLine};

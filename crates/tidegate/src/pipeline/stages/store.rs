@@ -68,10 +68,12 @@ impl<S: Store> Keeper<S> {
             return;
         }
         let records: Vec<_> = batches.iter().map(|batch| batch.records.len() as u64).collect();
+        let mut in_doubt = false;
         let appended = loop {
             match self.store.append(batches).await {
                 Ok(appended) => break appended,
                 Err(unstored) => {
+                    in_doubt = true;
                     self.patience.after(&unstored.error).await;
                     batches = unstored.batches;
                 }
@@ -84,12 +86,14 @@ impl<S: Store> Keeper<S> {
             askers.into_iter().zip(records).zip(appended)
         {
             match appended {
-                Appended::New => {
+                // After a failure, what the store has already may be what that failure did not tell of.
+                Appended::Repeat if !in_doubt => {
+                    PipelineCounters::add(&self.counters.batches_repeated, 1);
+                }
+                Appended::New | Appended::Repeat => {
                     PipelineCounters::add(&self.counters.batches_stored, 1);
                     PipelineCounters::add(&self.counters.records_stored, records);
                 }
-                // Another node that shares the store has it, or it became durable although that was not told.
-                Appended::Repeat => PipelineCounters::add(&self.counters.batches_repeated, 1),
                 Appended::Refused(why) => {
                     self.refuse(&connection, seq, why);
                     continue;

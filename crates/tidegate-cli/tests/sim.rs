@@ -1,0 +1,30 @@
+//! The command that compares the laws, and the page that shows what it prints.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+use std::process::{Command, Output};
+
+const DOCS: &str = include_str!("../../../docs/algorithms.md");
+
+fn sim(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.arg("sim").args(args).env_clear().output().unwrap()
+}
+
+#[test]
+fn the_table_in_the_documentation_is_what_the_command_prints() {
+    let output = sim(&["--compare", "law=seed,cubic"]);
+    assert!(output.status.success());
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(table.lines().count(), 2 + 2 * 8, "{table}");
+    assert!(DOCS.contains("tidegate sim --compare law=seed,cubic"));
+    assert!(DOCS.contains(&table), "docs/algorithms.md has another table than:\n{table}");
+}
+
+#[test]
+fn a_law_that_is_not_there_is_a_mistake_that_names_those_that_are() {
+    let output = sim(&["--compare", "law=seed,reno"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("\"reno\"") && message.contains("cubic and seed"), "{message}");
+}
