@@ -40,8 +40,8 @@ impl IngestNode {
         })?;
         listener.set_nonblocking(true)?;
         let admin_address = listener.local_addr()?;
-        let runtime = Builder::new_current_thread().enable_all().build()?;
         let ingest = Ingest::start(&config.ingest)?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
         let (view, header_timeout) = (Arc::clone(ingest.view()), config.listen.header_timeout);
         let (stop_admin, stop) = oneshot::channel();
         let admin =

@@ -16,7 +16,7 @@ use tidegate::store::{AnyStore, StoreError};
 use tidegate::tariff::{TariffFile, TariffFileError, Tariffs};
 use tidegate::window::WindowConfig;
 use tokio::net::TcpListener;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
 /// Where usage records come in: a running pipeline and its ports. Ends when it is [shut
@@ -89,8 +89,7 @@ impl Ingest {
         let lines = bind(config.lines_address, "ingest.lines_address")?;
         let addresses = (frames.local_addr()?, lines.local_addr()?);
         let tariffs = read_tariffs(config.tariffs.as_ref())?;
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let store = Arc::new(runtime.block_on(AnyStore::open(&config.store))?);
+        let (runtime, store) = open_store(&config.store)?;
         let (pipeline, front, back) =
             Pipeline::new(pipeline_config(config), Arc::clone(&store), Arc::clone(&tariffs))?;
         let connections = Arc::new(Connections::default());
@@ -143,6 +142,18 @@ impl Ingest {
         let _ = waiting.join();
         flushed
     }
+}
+
+/// Opens the store within the runtime that will use it. On a thread of its own: this one may be one of a runtime,
+/// which must not be held up by another.
+fn open_store(url: &str) -> Result<(Runtime, Arc<AnyStore>), IngestError> {
+    let open = || {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let store = runtime.block_on(AnyStore::open(url))?;
+        Ok((runtime, Arc::new(store)))
+    };
+    let opened = thread::scope(|scope| scope.spawn(open).join());
+    opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 async fn run_front(front: Front, frames: StdTcpListener, lines: StdTcpListener, line: Line) {

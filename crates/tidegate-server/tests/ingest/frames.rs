@@ -38,10 +38,10 @@ async fn a_frame_that_is_wrong_within_its_length_is_refused_and_the_connection_l
     let good = batch("a", (7, 0), 2);
     let wrong: [(&str, BytesMut, RejectReason, u64); 8] = [
         ("unknown_kind", frame(9, DATA, b""), RejectReason::UnknownKind, 0),
-        ("unknown_class", frame(BATCH, 9, &good[7..]), RejectReason::Malformed, 0),
+        ("unknown_class", frame(BATCH, 9, &good[7..]), RejectReason::ClassRefused, 0),
         ("class_too_high", frame(BATCH, 0, &good[7..]), RejectReason::ClassRefused, 7),
         ("bad_body", frame(BATCH, DATA, b"\xff\x00garbage"), RejectReason::Malformed, 0),
-        ("bad_body", frame(BATCH, DATA, &good[7..good.len() - 3]), RejectReason::Malformed, 7),
+        ("bad_record", frame(BATCH, DATA, &good[7..good.len() - 3]), RejectReason::Malformed, 7),
         ("trailing_bytes", with_trailing_bytes(), RejectReason::Malformed, 7),
         ("wrong_kind", frame(ACK, 0, b"\x80"), RejectReason::Malformed, 0),
         ("bad_body", frame(HELLO, 0, b"\x80"), RejectReason::Malformed, 0),

@@ -19,7 +19,6 @@ async fn a_silent_peer_is_let_go_of_with_all_that_was_kept_for_it() {
     let mut lines = lines_peer(ingest.lines).await;
     lines.write_all(b"tokens,tenant=a out").await.unwrap();
     eventually("parts of frames are held", || ingest.stats().pipeline.memory_bytes > 0).await;
-    assert_eq!(ingest.connections(), 4);
     named.closed().await;
     mute.closed().await;
     half.closed().await;

@@ -31,6 +31,8 @@ async fn every_series_is_there_moves_and_passes_promtool() {
     let mut lines = lines_peer(ingest.lines).await;
     lines.write_all(b"tokens,tenant=b output=1i,note=\"x\"\nnone\n").await.unwrap();
     eventually("all is stored", || ingest.stats().counts.records_stored == 1_201).await;
+    // Percentiles are told once they are of a thousand records.
+    eventually("p99 is known", || ingest.stats().pipeline.stages[4].p99_ns > 0).await;
     let after = page(&ingest).await;
     assert_eq!(promtool(&after).await, (Some(0), String::new()));
     for (series, by) in [

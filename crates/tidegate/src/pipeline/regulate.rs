@@ -6,6 +6,7 @@ use crate::channel::{Window, WindowGauge, WindowSnapshot};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tidegate_core::signal::LevelGauge;
 use tidegate_core::window::{AdaptiveScheduler, Grant, Stage, StageSample};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -104,8 +105,9 @@ impl Regulator {
 
     fn tick(&mut self, start: Instant) {
         let seen = self.look();
+        let delta = self.scheduler.config().delta;
         let samples: [StageSample; Stage::COUNT] =
-            std::array::from_fn(|i| self.probes[i].sample(&seen[i]));
+            std::array::from_fn(|i| self.probes[i].sample(&seen[i], delta));
         self.scheduler.tick(start.elapsed(), &samples, self.held.bytes());
         for (stage, grant) in self.scheduler.downstream_first() {
             self.probes[stage.index()].gauge.resize(window(grant));
@@ -184,7 +186,7 @@ impl Probe {
         Self { gauge, meter, before: None, times: ServiceTimes::default() }
     }
 
-    fn sample(&mut self, seen: &WindowSnapshot) -> StageSample {
+    fn sample(&mut self, seen: &WindowSnapshot, delta: Duration) -> StageSample {
         let before = self.before.replace(*seen);
         let since = |now: u64, of: fn(&WindowSnapshot) -> u64| {
             now.saturating_sub(before.as_ref().map_or(0, of))
@@ -195,12 +197,13 @@ impl Probe {
         }
         let times = taken.unwrap_or_default();
         let held = seen.in_flight();
+        let waited = seen.senders_waiting > 0 || since(seen.waits_total, |s| s.waits_total) > 0;
         StageSample {
             queued_items: held.items,
             queued_bytes: held.bytes,
             arrived_items: since(seen.arrived_items_total, |s| s.arrived_items_total),
             departed_items: since(finished(seen), finished),
-            waited: seen.senders_waiting > 0 || since(seen.waits_total, |s| s.waits_total) > 0,
+            waited_ns: if waited { delta.as_nanos() as u64 } else { 0 },
             lease_ns: self.meter.take_longest_ns(),
             p50_ns: times.p50_ns,
             p99_ns: times.p99_ns,

@@ -1,0 +1,282 @@
+//! `tidegate ingest` as a process: killed in the middle of a stream, with a disk that takes no more, and ended by a
+//! signal under load. Nothing that was acknowledged is missing, and nothing counts twice.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tidegate::client::{ClientConfig, ClientStats, IngestClient};
+use tidegate::retry::Decorrelated;
+use tidegate::usage::UsageRecord;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+/// Only ends a test that has failed; none is judged by it.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A running `tidegate ingest` whose frames arrive at an address that stays the same. Killed if its test fails.
+struct Ingest {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    admin: String,
+}
+
+/// Where one runs, again and again.
+struct Place {
+    folder: PathBuf,
+    frames: String,
+}
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("ingest-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        // Free now, and ours from the first start on.
+        let frames = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        Self { folder, frames }
+    }
+
+    fn start(&self) -> Ingest {
+        let since = Instant::now();
+        loop {
+            if let Some(ingest) = self.try_start() {
+                return ingest;
+            }
+            assert!(since.elapsed() < LONGEST, "it does not start");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// None when it ends at once, such as when its port is not free yet.
+    fn try_start(&self) -> Option<Ingest> {
+        // A write beyond the limit on files is an error only for those who don't listen to the signal.
+        let mut child = Command::new("sh")
+            .args(["-c", "trap '' XFSZ; exec \"$@\"", "runner", env!("CARGO_BIN_EXE_tidegate")])
+            .args(["ingest", "--admin-listen", "127.0.0.1:0"])
+            .args(["--set", &format!("ingest.frames_address={}", self.frames)])
+            .args(["--set", "ingest.lines_address=127.0.0.1:0"])
+            .args(["--set", &format!("ingest.store={}", self.folder.join("store").display())])
+            .current_dir(&self.folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut banner = String::new();
+        while !banner.contains("Ctrl-C") {
+            if out.read_line(&mut banner).unwrap() == 0 {
+                child.wait().unwrap();
+                return None;
+            }
+        }
+        let line = banner.lines().find(|line| line.trim_start().starts_with("operators")).unwrap();
+        let admin = line.split_whitespace().nth(1).unwrap().to_owned();
+        Some(Ingest { child, out, admin })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Ingest {
+    fn get(&self, path: &str) -> Value {
+        let output = Command::new("curl")
+            .args(["--silent", "--max-time", "30", &format!("{}{path}", self.admin)])
+            .output()
+            .expect("curl is needed for this test: install it, or run `make setup`");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// How many records are stored, and what they sum up to.
+    fn stored(&self) -> (u64, String) {
+        let usage = self.get("/v1/usage?by=both&from_ns=0&until_ns=9000000000000000000");
+        match usage["rows"].as_array().unwrap().as_slice() {
+            [] => (0, "0".to_owned()),
+            [row] => {
+                (row["records"].as_u64().unwrap(), row["quantity"].as_str().unwrap().to_owned())
+            }
+            rows => panic!("{rows:?}"),
+        }
+    }
+
+    fn tell(&self, program: &str, args: &[&str]) {
+        let id = self.child.id().to_string();
+        let args: Vec<_> = args.iter().map(|arg| if *arg == "PID" { &id } else { *arg }).collect();
+        assert!(Command::new(program).args(args).status().unwrap().success(), "{program}");
+    }
+
+    /// How large its files may be from now on.
+    fn limit_files(&self, bytes: &str) {
+        self.tell("prlimit", &["--pid", "PID", &format!("--fsize={bytes}:unlimited")]);
+    }
+
+    fn eventually(&self, what: &str, holds: impl Fn(&Value) -> bool) {
+        let since = Instant::now();
+        while !holds(&self.get("/v1/stats")["ingest"]) {
+            assert!(since.elapsed() < LONGEST, "never came true: {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits for the end and answers the exit code.
+    fn end(mut self) -> Option<i32> {
+        let mut rest = String::new();
+        let _ = self.out.read_to_string(&mut rest);
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Ingest {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The library's client, sending records of 1, 2, 3 and so on as fast as it is let.
+struct Stream {
+    client: Arc<IngestClient>,
+    stop: Arc<AtomicBool>,
+    sending: JoinHandle<u64>,
+}
+
+impl Stream {
+    fn start(frames: &str) -> Self {
+        let mut config = ClientConfig::new("stream".parse().unwrap());
+        config.backoff = Decorrelated {
+            base: Duration::from_millis(20),
+            cap: Duration::from_millis(200),
+            ..config.backoff
+        };
+        let client = Arc::new(IngestClient::connect(frames, config).unwrap().0);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (sender, stopped) = (Arc::clone(&client), Arc::clone(&stop));
+        let sending = tokio::spawn(async move {
+            let mut last = 0;
+            while !stopped.load(Ordering::Relaxed) {
+                let records: Vec<_> = (last + 1..=last + 50).map(record).collect();
+                sender.send_batch(&records).await.unwrap();
+                last += 50;
+                tokio::task::yield_now().await;
+            }
+            last
+        });
+        Self { client, stop, sending }
+    }
+
+    fn stats(&self) -> ClientStats {
+        self.client.stats()
+    }
+
+    async fn acked_more_than(&self, records: u64) {
+        let since = Instant::now();
+        while self.stats().records_acked <= records {
+            assert!(since.elapsed() < LONGEST, "never more than {records}: {:?}", self.stats());
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Ends it; the last number, once all up to it are acknowledged.
+    async fn finish(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        let last = self.sending.await.unwrap();
+        self.client.flush().await.unwrap();
+        last
+    }
+}
+
+fn record(number: u64) -> UsageRecord {
+    UsageRecord {
+        tenant: "acme".into(),
+        meter: "tokens".into(),
+        quantity: number.into(),
+        time_ns: 1_700_000_000_000_000_000,
+        labels: "".into(),
+    }
+}
+
+/// All of 1 … `last`, each once.
+fn all_up_to(last: u64) -> (u64, String) {
+    (last, (last * (last + 1) / 2).to_string())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_in_the_middle_of_a_stream_nothing_acked_is_missing_and_nothing_counts_twice() {
+    let place = Place::new("killed");
+    let mut ingest = place.start();
+    let stream = Stream::start(&place.frames);
+    for round in 0..5_u64 {
+        // At another moment each time: early in a commit, late, after tables were written.
+        stream.acked_more_than(stream.stats().records_acked + 500 + 3_000 * round).await;
+        sleep(Duration::from_micros(700 * round)).await;
+        let acked = stream.stats().records_acked;
+        ingest.kill();
+        ingest = place.start();
+        let (stored, _) = ingest.stored();
+        assert!(stored >= acked, "round {round}: {stored} of {acked} that were acked");
+    }
+    let resent = stream.stats().records_resent;
+    let last = stream.finish().await;
+    assert_eq!(ingest.stored(), all_up_to(last));
+    assert!(resent > 0, "no kill hit anything");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_takes_no_more_holds_senders_up_until_it_does() {
+    let place = Place::new("full");
+    let ingest = place.start();
+    let stream = Stream::start(&place.frames);
+    for round in 0..2 {
+        stream.acked_more_than(stream.stats().records_acked + 2_000).await;
+        ingest.limit_files("0");
+        ingest.eventually("it notices", |stats| stats["store_ok"] == false);
+        assert_eq!(ingest.get("/health/ready")["status"], "store_unavailable", "round {round}");
+        let acked = stream.stats().records_acked;
+        sleep(Duration::from_millis(500)).await;
+        let stats = stream.stats();
+        assert_eq!(stats.records_acked, acked, "acknowledged and not stored");
+        assert!(stats.connected && stats.records_rejected == 0, "{stats:?}");
+        ingest.limit_files("unlimited");
+        ingest.eventually("it works again", |stats| stats["store_ok"] == true);
+        assert_eq!(ingest.get("/health/ready")["status"], "ready");
+    }
+    let last = stream.finish().await;
+    assert_eq!(ingest.stored(), all_up_to(last));
+    // And what it has is whole.
+    ingest.kill();
+    assert_eq!(place.start().stored(), all_up_to(last));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn terminated_under_load_it_stores_what_it_took_and_the_next_one_goes_on() {
+    let place = Place::new("terminated");
+    let mut ingest = place.start();
+    let stream = Stream::start(&place.frames);
+    for _ in 0..2 {
+        stream.acked_more_than(stream.stats().records_acked + 5_000).await;
+        let since = Instant::now();
+        ingest.tell("kill", &["-TERM", "PID"]);
+        assert_eq!(ingest.end(), Some(0));
+        assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
+        let acked = stream.stats().records_acked;
+        ingest = place.start();
+        assert!(ingest.stored().0 >= acked);
+    }
+    let last = stream.finish().await;
+    assert_eq!(ingest.stored(), all_up_to(last));
+}
