@@ -15,6 +15,9 @@ use std::fmt;
 /// What one sender sends arrives in its order. Senders that have to wait are served in the order in which they
 /// began to, and nobody overtakes them: a heavy message is not starved by light ones. A message heavier than the
 /// whole window is admitted when nothing is in flight, and then has the channel for itself.
+///
+/// While something is queued, receives let those who wait in when an eighth of the window is free, not for each
+/// message (a window of fewer than 16 items: at once). Nothing is later for it: what is sent is received in order.
 pub struct WindowedSender<T> {
     inbox: Arc<Padded<Inbox<T>>>,
     gate: Arc<Gate>,
