@@ -90,7 +90,8 @@ def run_rounds(receivers, plan, names, options):
                 findings.samples[name].append(measure(receiver, plan.of(name)))
             with receivers.make(name) as receiver:
                 findings.kills[name].append(kill(receiver, plan.all))
-            say(f"round {number}/{options.rounds}, {name}: {findings.samples[name][-1].rate:.0f}/s", findings.kills[name][-1])
+            rate = findings.samples[name][-1].rate
+            say(f"round {number}/{options.rounds}, {name}: {rate:.0f}/s", findings.kills[name][-1])
         for name, taken in findings.latencies.items():
             with receivers.make(name) as node:
                 taken.append(latency(node, plan.paced[name], RATE_MIN[name] // 2))
