@@ -21,7 +21,7 @@ use std::task::Waker;
 
 /// What is shared by a channel's ends, whatever its messages are.
 pub(super) struct Gate {
-    pub(super) open: Padded<AtomicI64>,
+    pub(super) open: Padded<Open>,
     pub(super) returned: Padded<Returned>,
     /// Written by the receiver alone.
     departed_items: Padded<AtomicU64>,
@@ -31,6 +31,13 @@ pub(super) struct Gate {
     /// Granted to a sender that has not sent yet: it holds a slot, or has not run since it was served.
     reserved: AtomicI64,
     slow: Mutex<Slow>,
+}
+
+/// What senders take from.
+pub(super) struct Open {
+    pub(super) word: AtomicI64,
+    /// Written by whoever holds the inbox. Here because a sender has just written the word beside it.
+    arrived_items: AtomicU64,
 }
 
 /// What receives put back.
@@ -47,8 +54,6 @@ pub(super) struct Slow {
     /// The receiver of a closed channel, when it waits for what is on its way.
     receiver: Option<Waker>,
     pub(super) waits: u64,
-    /// The most that was ever reported, since what it is computed from can't all be read at once.
-    arrived_items: u64,
 }
 
 /// Why credits were not taken.
@@ -77,7 +82,7 @@ impl Gate {
     pub(super) fn new(window: Window) -> Arc<Self> {
         let granted = Credits::window(window).to_bits();
         Arc::new(Self {
-            open: Padded(AtomicI64::new(granted)),
+            open: Padded(Open { word: AtomicI64::new(granted), arrived_items: AtomicU64::new(0) }),
             returned: Padded(Returned { word: AtomicI64::new(0), due: AtomicI64::new(0) }),
             departed_items: Padded(AtomicU64::new(0)),
             granted: AtomicI64::new(granted),
@@ -206,10 +211,12 @@ impl Gate {
 
     /// Called by the receiver alone, after the credits are released or leased.
     pub(super) fn count_departed(&self, credits: Credits) {
-        let departed = self.departed_items.0.load(Ordering::Relaxed);
-        self.departed_items
-            .0
-            .store(departed.wrapping_add(credits.items() as u64), Ordering::Release);
+        add(&self.departed_items.0, credits);
+    }
+
+    /// Called with the inbox held, so that nothing departs before it has arrived.
+    pub(super) fn count_arrived(&self, credits: Credits) {
+        add(&self.open.0.arrived_items, credits);
     }
 
     pub(super) fn resize(&self, window: Window) {
@@ -217,7 +224,7 @@ impl Gate {
         let next = Credits::window(window);
         let grown = next - self.granted();
         self.granted.store(next.to_bits(), Ordering::Relaxed);
-        self.open.0.fetch_add(grown.to_bits(), Ordering::AcqRel);
+        self.open.0.word.fetch_add(grown.to_bits(), Ordering::AcqRel);
         let anybody = !slow.waiters.is_empty();
         drop(slow);
         if anybody {
@@ -246,14 +253,13 @@ impl Gate {
     }
 
     pub(super) fn read(&self) -> Reading {
-        let mut slow = self.lock();
-        // In this order, so that what departs meanwhile makes arrivals look too few, never too many.
+        let slow = self.lock();
+        // In this order, so that no more departs than arrives.
         let departed_items = self.departed_items.0.load(Ordering::Acquire);
+        let arrived_items = self.open.0.arrived_items.load(Ordering::Acquire);
         let leased = Credits::from_bits(self.leased.load(Ordering::Acquire));
         let reserved = Credits::from_bits(self.reserved.load(Ordering::Acquire));
         let (granted, balance) = (self.granted(), self.balance());
-        let queued_items = (granted - balance - leased - reserved).items().max(0) as u64;
-        slow.arrived_items = slow.arrived_items.max(departed_items.wrapping_add(queued_items));
         Reading {
             granted,
             balance,
@@ -261,7 +267,7 @@ impl Gate {
             reserved,
             waiting: slow.waiters.len(),
             waits: slow.waits,
-            arrived_items: slow.arrived_items,
+            arrived_items,
             departed_items,
             closed: self.is_closed(),
         }
@@ -279,7 +285,7 @@ impl Gate {
         let flags = self.word().closed_flag() | if waiting { Word::WAITING } else { 0 };
         let returned = Word(self.returned.0.word.swap(flags, Ordering::AcqRel)).balance();
         if !returned.is_none() {
-            self.open.0.fetch_add(returned.to_bits(), Ordering::AcqRel);
+            self.open.0.word.fetch_add(returned.to_bits(), Ordering::AcqRel);
         }
         if waiting {
             self.set_due();
@@ -293,12 +299,13 @@ impl Gate {
     }
 
     pub(super) fn word(&self) -> Word {
-        Word(self.open.0.load(Ordering::Acquire))
+        Word(self.open.0.word.load(Ordering::Acquire))
     }
 
     pub(super) fn exchange(&self, from: Word, to: Word) -> Result<(), Word> {
         self.open
             .0
+            .word
             .compare_exchange_weak(from.0, to.0, Ordering::AcqRel, Ordering::Acquire)
             .map(|_| ())
             .map_err(Word)
@@ -307,4 +314,10 @@ impl Gate {
     pub(super) fn lock(&self) -> MutexGuard<'_, Slow> {
         lock(&self.slow)
     }
+}
+
+/// To a count that only one thread at a time writes.
+fn add(count: &AtomicU64, credits: Credits) {
+    let before = count.load(Ordering::Relaxed);
+    count.store(before.wrapping_add(credits.items() as u64), Ordering::Release);
 }

@@ -39,7 +39,7 @@ impl Gate {
                 Err(NotTaken::Full) => {}
             }
             // What was returned meanwhile saw no flag, and so is looked for once more now that it is set.
-            self.open.0.fetch_or(Word::WAITING, Ordering::AcqRel);
+            self.open.0.word.fetch_or(Word::WAITING, Ordering::AcqRel);
             self.move_returned(true);
             if let Ok(credits) = self.take_admitted(ask, true) {
                 self.end_waiting();
@@ -92,7 +92,7 @@ impl Gate {
     /// No more messages; whoever waits is told.
     pub(super) fn close(&self) {
         let slow = self.lock();
-        self.open.0.fetch_or(Word::CLOSED, Ordering::AcqRel);
+        self.open.0.word.fetch_or(Word::CLOSED, Ordering::AcqRel);
         self.returned.0.word.fetch_or(Word::CLOSED, Ordering::AcqRel);
         drop(slow);
         let mut wakes = Wakes::default();
@@ -176,7 +176,7 @@ impl Gate {
 
     /// Nobody waits any more. Called with the lock held.
     fn end_waiting(&self) {
-        self.open.0.fetch_and(!Word::WAITING, Ordering::AcqRel);
+        self.open.0.word.fetch_and(!Word::WAITING, Ordering::AcqRel);
         self.returned.0.word.fetch_and(!Word::WAITING, Ordering::AcqRel);
     }
 

@@ -120,7 +120,7 @@ impl<T: Weigh> WindowedSender<T> {
                     (if taken == ask.most { batch.chosen() } else { 1 }, taken)
                 }
             };
-            match self.inbox.0.push_block(batch.take(count, taken)) {
+            match self.inbox.0.push_block(batch.take(count, taken), &self.gate) {
                 Ok(spare) => batch.exchange(spare, count),
                 Err(block) => {
                     batch.put_back(block);
@@ -179,7 +179,7 @@ impl<T> WindowedSender<T> {
 
     /// Sends what was paid for. The message, if there is no receiver any more.
     pub(super) fn push(&self, message: T, charge: Credits) -> Result<(), T> {
-        self.inbox.0.push(message, charge).inspect_err(|_| self.gate.give_back(charge))
+        self.inbox.0.push(message, charge, &self.gate).inspect_err(|_| self.gate.give_back(charge))
     }
 }
 
