@@ -65,8 +65,9 @@ class Plan:
         paced_seconds = 2 if options.quick else 10
         self.overload_seconds = 3 if options.quick else 15
         lines = options.lines or (200_000 if options.quick else 1_000_000)
-        # What writes every line through to the disk gets as many as it does in some seconds.
-        durable_lines = {"rsyslog-durable": 500 if options.quick else 2_000, "syslog-ng-durable": lines // 10}
+        # What writes every line through to the disk gets as many as it stores in some seconds. rsyslog queues all of
+        # them before it stores the first.
+        durable_lines = {"rsyslog-durable": 500, "syslog-ng-durable": lines // 10}
         self.all = Workload.write(directory / "usage.lp", lines, options.seed)
         self.fewer = {name: self.all.head(min(count, lines)) for name, count in durable_lines.items()}
         # Half of the rate that is the target, for some seconds.
@@ -88,8 +89,9 @@ def run_rounds(receivers, plan, names, options):
             with receivers.make(name) as receiver:
                 findings.samples[name].append(measure(receiver, plan.of(name)))
             with receivers.make(name) as receiver:
-                findings.kills[name].append(kill(receiver, plan.of(name)))
-            say(f"round {number}/{options.rounds}, {name}: {findings.samples[name][-1].rate:.0f}/s", findings.kills[name][-1])
+                findings.kills[name].append(kill(receiver, plan.all))
+            rate = findings.samples[name][-1].rate
+            say(f"round {number}/{options.rounds}, {name}: {rate:.0f}/s", findings.kills[name][-1])
         for name, taken in findings.latencies.items():
             with receivers.make(name) as node:
                 taken.append(latency(node, plan.paced[name], RATE_MIN[name] // 2))

@@ -12,11 +12,12 @@ from usage_senders import PacedPusher, Pusher, Sender
 OURS = ["tidegate-frames", "tidegate-lines"]
 # Each alone is given all the capacity there is: ten of them ask for ten times as much.
 OVERLOAD_SENDERS, OVERLOAD_PUSHERS = 8, 2
-# When so much of the stream is stored, the receiver is killed.
-KILL_SHARE = 1 / 3
+# When so much of the stream is written, the receiver is killed; or when no more of it is taken for so long.
+KILL_SHARE = 1 / 2
+STUCK_S = 2
 POLL_S = 0.01
 # What has not grown for so long will not.
-STALL_S = 15
+STALL_S = 30
 SEND_TIMEOUT_S = 300
 MEMORY_SAMPLE_S = 0.2
 
@@ -167,7 +168,7 @@ def kill_frames(node, workload):
         node.kill()
         sender.interrupt()
         acked = sender.summary(timeout_s=30)["acked"]
-    node.start()
+    node.restart()
     stored, _ = node.count()
     again = send_all(node, workload)
     total, _ = node.count()
@@ -180,14 +181,25 @@ def kill_frames(node, workload):
 def kill_lines(receiver, workload):
     """What the kernel took from the sender, and never came to the store."""
     pusher = Pusher(receiver.port, workload)
-    wait_stored(receiver, workload, KILL_SHARE)
+    wait_written(pusher, receiver)
     receiver.kill()
     pusher.stop()
     written = workload.lines_in(pusher.sent)
-    receiver.start()
+    receiver.restart()
     receiver.settle(workload)
     found, twice = receiver.count(workload)
     return Killed(written, max(written - found, 0), twice)
+
+
+def wait_written(pusher, receiver):
+    """Until it is time to kill. One that takes nothing more gets the time to store something before."""
+    sent, at = 0, time.monotonic()
+    while pusher.sent < KILL_SHARE * pusher.workload.bytes and time.monotonic() - at < STALL_S:
+        if pusher.sent > sent:
+            sent, at = pusher.sent, time.monotonic()
+        elif time.monotonic() - at > STUCK_S and receiver.share(pusher.workload) > 0:
+            return
+        time.sleep(POLL_S)
 
 
 # === how long it takes ===

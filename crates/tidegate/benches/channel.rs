@@ -16,12 +16,12 @@ use tidegate::channel::{Single, Weigh, Weight, Window, WindowGauge, windowed};
 use tokio::runtime::Runtime;
 
 /// Odd, so that the median is one that was measured.
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 21;
 /// Tens of milliseconds a case: long beside a slice of the scheduler's time.
 const MESSAGES: u64 = 240_000;
 /// Chunks are so much faster that they need more messages for the same time.
 const CHUNKED_MESSAGES: u64 = 16 * MESSAGES;
-const CAPACITY: u32 = 2048;
+const CAPACITY: u32 = 4096;
 const CHUNK: usize = 64;
 const RESIZE_EVERY: Duration = Duration::from_micros(200);
 /// What was asked for.

@@ -5,7 +5,7 @@ use crate::usage_flags::{By, UsageFlags};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::io::{self, Write as _};
-use tidegate::store::{AnyStore, Store as _, UsageBy, UsageQuery};
+use tidegate::store::{AnyStore, Store as _, StoreUrl, UsageBy, UsageQuery};
 use tidegate_server::ingest::usage_json;
 use tokio::runtime::Builder;
 
@@ -80,6 +80,13 @@ fn read(store: &str, flags: &UsageFlags, from_ns: i64, until_ns: i64) -> Result<
     let runtime = runtime.map_err(|error| Failure::Runtime(error.to_string()))?;
     runtime.block_on(async {
         let failed = |error: tidegate::store::StoreError| Failure::Runtime(error.to_string());
+        if let Ok(StoreUrl::Folder(folder)) = store.parse()
+            && !folder.exists()
+        {
+            // Opening it would make it.
+            let shown = folder.display();
+            return Err(Failure::Runtime(format!("--store {shown}: there is no such folder")));
+        }
         let store = AnyStore::open(store).await.map_err(failed)?;
         let rows = store.usage(&query).await.map_err(failed)?;
         Ok(usage_json(&query, &rows))

@@ -22,7 +22,7 @@ const LITTLE_LEASES: f64 = 4.0;
 
 /// CUBIC's curve is back at W_max after this long, and as far above it as it began below after twice as long.
 /// By then what was learned is old: W grows as if it had never been cut.
-const CUBIC_S: f64 = 8.0;
+pub(super) const CUBIC_S: f64 = 8.0;
 
 /// CUBIC's fast convergence: one that is cut below its last W_max leaves room for others.
 const FAST_CONVERGENCE: f64 = 0.85;
@@ -126,7 +126,7 @@ fn schedule(config: &WindowConfig, state: &mut StageState, now: Duration, neighb
     let p99 = state.latency.take();
     let congestion = congestion(config, state, p99);
     // The last digit is that of the division.
-    let is_overfull = state.occupancy > config.occupancy_high + 1e-9;
+    let is_overfull = state.was_cut(now) && state.occupancy > config.occupancy_high + 1e-9;
     if let Some(p99) = p99 {
         // At the least window the law has done what it can. If p99 is still high it is not for the window, and a
         // baseline that stayed frozen would hold the window down for ever.
@@ -135,8 +135,8 @@ fn schedule(config: &WindowConfig, state: &mut StageState, now: Duration, neighb
     }
     state.cause = match congestion {
         Some(cause) => decrease(config, state, cause, now),
-        // Only after a cut. Less is granted than is held, so nobody gets in, and a further cut would not lower
-        // the occupancy but raise it.
+        // Less is granted than is held, so nobody gets in, and a further cut would not lower the occupancy but
+        // raise it. Without a cut it is one message that is larger than the credits of a small window.
         None if is_overfull => Cause::Hold,
         None if wants_more(config, state, since, neighbours) => increase(config, state, now),
         None if is_unused(config, state, since, neighbours) => shrink(config, state, since),

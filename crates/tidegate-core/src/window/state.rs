@@ -1,3 +1,4 @@
+use super::cubic::CUBIC_S;
 use super::estimates::Estimates;
 use super::latency::Latency;
 use super::{Cause, StageSample, WindowConfig};
@@ -175,6 +176,25 @@ impl StageState {
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.law_state == LawState::Stalled
+    }
+
+    /// How full it is for those who send to it, 0 and more: 1 if nothing leaves, and its occupancy if it was cut
+    /// lately. A window that was not can't hold more than its credits, but for one message that is larger than a
+    /// small window has, which is nobody's congestion.
+    #[must_use]
+    pub fn pressure(&self, config: &WindowConfig, now: Duration) -> f64 {
+        match self.law_state {
+            LawState::Stalled => 1.0,
+            LawState::Aimd => self.occupancy,
+            LawState::Slow | LawState::Cubic if self.was_cut(now) => self.occupancy,
+            LawState::Slow | LawState::Cubic => self.occupancy.min(config.granted_share()),
+        }
+    }
+
+    /// Whether a cut is so recent that what was held before it may still be there.
+    pub(super) fn was_cut(&self, now: Duration) -> bool {
+        let since_cut = now.saturating_sub(self.decreased_at).as_secs_f64();
+        self.peak.is_some() && since_cut < CUBIC_S
     }
 
     /// Whether it was full since the last decision, in the mean.

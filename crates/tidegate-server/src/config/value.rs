@@ -219,7 +219,7 @@ impl Kind {
             Self::Integer { min, max } => (max / 2).clamp(min, 10_000.min(max)).to_string(),
             Self::Ratio { .. } => "0.85".to_owned(),
             Self::Text { .. } => "\"X-data-parallel-rank\"".to_owned(),
-            _ => "\"/path/to/file.pem\"".to_owned(),
+            _ => "\"/path/to/file\"".to_owned(),
         }
     }
 

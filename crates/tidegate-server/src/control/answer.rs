@@ -86,17 +86,18 @@ fn ready(shared: &Shared) -> Response<GatewayBody> {
     let up = shared.fleet.monitor().workers().iter().filter(|worker| worker.up).count();
     let total = shared.fleet.all().len();
     let ingest = shared.ingest.as_ref();
-    let store_ok = ingest.is_none_or(|ingest| ingest.pipeline().snapshot().store_ok);
+    // Told and not judged: requests can be served while usage records have to wait.
+    let store_ok = ingest.map(|ingest| ingest.pipeline().snapshot().store_ok);
     let status = match shared.phase() {
         Phase::Draining => "draining",
         Phase::Serving if up == 0 => "no_upstream",
-        Phase::Serving if !store_ok => "store_unavailable",
         Phase::Serving => "ready",
     };
     let code = if status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let state = shared.tracker.load_state();
     let body = json!({
         "status": status, "upstreams_up": up, "upstreams": total, "load_state": state,
+        "ingest_store_ok": store_ok,
     });
     json_response(code, &body)
 }

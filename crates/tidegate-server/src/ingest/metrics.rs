@@ -89,6 +89,7 @@ pub fn write_metrics(out: &mut Exposition, stats: &IngestStats) {
     for (reason, count) in &stats.counts.fallbacks {
         fallbacks.with(&[("reason", reason)], count);
     }
+    out.gauge("tidegate_tariffs", "How many tariffs are in force.").value(stats.tariffs);
     stages(out, stats);
 }
 

@@ -111,7 +111,7 @@ async fn fill(reader: &mut OwnedReadHalf, buffer: &mut BytesMut) -> io::Result<O
 }
 
 async fn write(mut writer: OwnedWriteHalf, connection: Arc<Connection>, write_timeout: Duration) {
-    while let Some(bytes) = connection.replies().next().await {
+    while let Some(bytes) = connection.next_reply().await {
         match timeout(write_timeout, writer.write_all(&bytes)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {

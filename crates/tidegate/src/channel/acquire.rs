@@ -2,7 +2,8 @@
 
 use super::credits::Credits;
 use super::error::Closed;
-use super::gate::{Enrolled, Gate, NotTaken};
+use super::gate::{Gate, NotTaken};
+use super::line::Enrolled;
 use super::turn::poll_turn;
 use super::waiters::{Answer, Ask, Ticket};
 use std::future::Future;

@@ -8,57 +8,52 @@
 //! take from `open`, and what is put back is in `returned`, until a sender that finds too little moves it over.
 //! It is never negative and never taken from, so `open` alone never promises more than there is.
 //!
-//! Whoever finds too little in both sets [`Word::WAITING`] in both and queues up. From then on nobody takes
-//! credits past it, and every return of credits sees the flag in the very word it adds to: so no wake-up is lost.
-//! What is returned is handed to the first who waits, not merely offered to all. Everything but the two fast
-//! paths holds the lock.
-//!
-//! While the queue is not empty nobody gains by being let in at once: a message would only wait inside instead.
-//! So receives serve those who wait once a part of the window is free, or the queue is empty, and not for every
-//! message: to wake a task can cost as much as a hundred messages.
+//! The line of those who wait is in [`line`](super::line). Whoever finds too little in both words sets [`Word::WAITING`]
+//! in both and joins it. From then on nobody takes credits past it, and every return of credits sees the flag in
+//! the very word it adds to: so no wake-up is lost. Everything but the two fast paths holds the lock.
 
 use super::credits::{Credits, Word};
 use super::sync::{Arc, AtomicI64, AtomicU64, Mutex, MutexGuard, Ordering, Padded, lock};
-use super::waiters::{Answer, Ask, Ticket, WaitList};
-use super::wakes::Wakes;
+use super::waiters::{Ask, WaitList};
 use super::weight::Window;
 use std::mem;
 use std::task::Waker;
 
-/// Receives serve those who wait when this part of the window is free. With the occupancy that the scheduler aims
-/// for, an eighth less is still within its band.
-const FREE_PART: i64 = 8;
-
 /// What is shared by a channel's ends, whatever its messages are.
 pub(super) struct Gate {
-    open: Padded<AtomicI64>,
-    returned: Padded<Returned>,
+    pub(super) open: Padded<Open>,
+    pub(super) returned: Padded<Returned>,
     /// Written by the receiver alone.
     departed_items: Padded<AtomicU64>,
     /// Written with the lock held.
     granted: AtomicI64,
-    leased: AtomicI64,
+    pub(super) leased: AtomicI64,
     /// Granted to a sender that has not sent yet: it holds a slot, or has not run since it was served.
     reserved: AtomicI64,
     slow: Mutex<Slow>,
 }
 
+/// What senders take from.
+pub(super) struct Open {
+    pub(super) word: AtomicI64,
+    /// Written by whoever holds the inbox. Here because a sender has just written the word beside it.
+    arrived_items: AtomicU64,
+}
+
 /// What receives put back.
-struct Returned {
-    word: AtomicI64,
+pub(super) struct Returned {
+    pub(super) word: AtomicI64,
     /// How many items, or bytes, must be there before receives serve those who wait. Written with the lock held.
-    due: AtomicI64,
+    pub(super) due: AtomicI64,
 }
 
 #[derive(Default)]
-struct Slow {
-    waiters: WaitList,
-    closing: WaitList,
+pub(super) struct Slow {
+    pub(super) waiters: WaitList,
+    pub(super) closing: WaitList,
     /// The receiver of a closed channel, when it waits for what is on its way.
     receiver: Option<Waker>,
-    waits: u64,
-    /// The most that was ever reported, since what it is computed from can't all be read at once.
-    arrived_items: u64,
+    pub(super) waits: u64,
 }
 
 /// Why credits were not taken.
@@ -81,20 +76,13 @@ pub(super) struct Reading {
     pub(super) closed: bool,
 }
 
-/// What was found at the end of an attempt to wait.
-pub(super) enum Enrolled {
-    Taken(Credits),
-    Closed,
-    Waiting(Ticket),
-}
-
 // === impl Gate ===
 
 impl Gate {
     pub(super) fn new(window: Window) -> Arc<Self> {
         let granted = Credits::window(window).to_bits();
         Arc::new(Self {
-            open: Padded(AtomicI64::new(granted)),
+            open: Padded(Open { word: AtomicI64::new(granted), arrived_items: AtomicU64::new(0) }),
             returned: Padded(Returned { word: AtomicI64::new(0), due: AtomicI64::new(0) }),
             departed_items: Padded(AtomicU64::new(0)),
             granted: AtomicI64::new(granted),
@@ -152,6 +140,8 @@ impl Gate {
             return Err(NotTaken::Full);
         }
         self.move_returned(false);
+        // What is chosen depends on messages, whose code is foreign.
+        drop(slow);
         self.try_take_some(choose)
     }
 
@@ -170,67 +160,6 @@ impl Gate {
         self.take_admitted(Ask { least: charge, most: charge }, false).map(|_| ())
     }
 
-    /// Takes what is asked for, or waits behind those who do.
-    pub(super) fn enroll(&self, ask: Ask, waker: &Waker) -> Enrolled {
-        let mut slow = self.lock();
-        if slow.waiters.is_empty() {
-            self.move_returned(false);
-            match self.take_admitted(ask, false) {
-                Ok(credits) => return Enrolled::Taken(credits),
-                Err(NotTaken::Closed) => return Enrolled::Closed,
-                Err(NotTaken::Full) => {}
-            }
-            // What was returned meanwhile saw no flag, and so is looked for once more now that it is set.
-            self.open.0.fetch_or(Word::WAITING, Ordering::AcqRel);
-            self.move_returned(true);
-            match self.take_admitted(ask, false) {
-                Ok(credits) => {
-                    self.end_waiting();
-                    return Enrolled::Taken(credits);
-                }
-                Err(NotTaken::Closed) => {
-                    self.end_waiting();
-                    return Enrolled::Closed;
-                }
-                Err(NotTaken::Full) => {}
-            }
-        } else if self.is_closed() {
-            return Enrolled::Closed;
-        }
-        slow.waits += 1;
-        Enrolled::Waiting(slow.waiters.join(ask, waker.clone()))
-    }
-
-    /// What became of one who waits; an answer spends the ticket.
-    pub(super) fn look(&self, ticket: &Ticket, waker: &Waker) -> Answer {
-        let (answer, stale) = self.lock().waiters.look(ticket, waker);
-        drop(stale);
-        if let Answer::Granted(credits) = answer {
-            self.unreserve(credits);
-        }
-        answer
-    }
-
-    /// One who waits gives up; what it was granted goes to the others.
-    pub(super) fn leave(&self, ticket: &Ticket) {
-        let mut slow = self.lock();
-        let (answer, waker) = slow.waiters.leave(ticket);
-        if slow.waiters.is_empty() {
-            self.end_waiting();
-        }
-        drop(slow);
-        drop(waker);
-        match answer {
-            // The next may be lighter than the one that left.
-            Answer::Waiting => self.serve(),
-            Answer::Granted(credits) => {
-                self.unreserve(credits);
-                self.give_back(credits);
-            }
-            Answer::Refused => {}
-        }
-    }
-
     /// Returns what was received. Those who wait for it are served in time.
     pub(super) fn release(&self, credits: Credits) {
         let before = self.put_back(credits);
@@ -240,13 +169,6 @@ impl Gate {
             if returned.items() >= due.items() || returned.bytes() >= due.bytes() {
                 self.serve();
             }
-        }
-    }
-
-    /// Called by the receiver when nothing is left to come: what it returned is not held back any longer.
-    pub(super) fn serve_if_waiting(&self) {
-        if Word(self.returned.0.word.load(Ordering::Acquire)).is_waiting() {
-            self.serve();
         }
     }
 
@@ -289,10 +211,12 @@ impl Gate {
 
     /// Called by the receiver alone, after the credits are released or leased.
     pub(super) fn count_departed(&self, credits: Credits) {
-        let departed = self.departed_items.0.load(Ordering::Relaxed);
-        self.departed_items
-            .0
-            .store(departed.wrapping_add(credits.items() as u64), Ordering::Release);
+        add(&self.departed_items.0, credits);
+    }
+
+    /// Called with the inbox held, so that nothing departs before it has arrived.
+    pub(super) fn count_arrived(&self, credits: Credits) {
+        add(&self.open.0.arrived_items, credits);
     }
 
     pub(super) fn resize(&self, window: Window) {
@@ -300,56 +224,12 @@ impl Gate {
         let next = Credits::window(window);
         let grown = next - self.granted();
         self.granted.store(next.to_bits(), Ordering::Relaxed);
-        self.open.0.fetch_add(grown.to_bits(), Ordering::AcqRel);
+        self.open.0.word.fetch_add(grown.to_bits(), Ordering::AcqRel);
         let anybody = !slow.waiters.is_empty();
         drop(slow);
         if anybody {
             self.serve();
         }
-    }
-
-    /// No more messages; whoever waits is told.
-    pub(super) fn close(&self) {
-        let slow = self.lock();
-        self.open.0.fetch_or(Word::CLOSED, Ordering::AcqRel);
-        self.returned.0.word.fetch_or(Word::CLOSED, Ordering::AcqRel);
-        drop(slow);
-        let mut wakes = Wakes::default();
-        loop {
-            let mut slow = self.lock();
-            while !wakes.is_full() {
-                let refused = slow.waiters.refuse_first().or_else(|| slow.closing.refuse_first());
-                match refused {
-                    Some(waker) => wakes.add(Some(waker)),
-                    None => break,
-                }
-            }
-            if slow.waiters.is_empty() {
-                self.end_waiting();
-            }
-            drop(slow);
-            if !wakes.wake_all() {
-                return;
-            }
-        }
-    }
-
-    /// Waits for the close, unless it has come.
-    pub(super) fn await_close(&self, waker: &Waker) -> Option<Ticket> {
-        let mut slow = self.lock();
-        let nothing = Ask { least: Credits::NONE, most: Credits::NONE };
-        (!self.is_closed()).then(|| slow.closing.join(nothing, waker.clone()))
-    }
-
-    pub(super) fn look_for_close(&self, ticket: &Ticket, waker: &Waker) -> Answer {
-        let (answer, stale) = self.lock().closing.look(ticket, waker);
-        drop(stale);
-        answer
-    }
-
-    pub(super) fn leave_closing(&self, ticket: &Ticket) {
-        let (_, waker) = self.lock().closing.leave(ticket);
-        drop(waker);
     }
 
     /// Whether it was closed, and all that was taken has been received. If not, `waker` is woken when what is on
@@ -373,14 +253,13 @@ impl Gate {
     }
 
     pub(super) fn read(&self) -> Reading {
-        let mut slow = self.lock();
-        // In this order, so that what departs meanwhile makes arrivals look too few, never too many.
+        let slow = self.lock();
+        // In this order, so that no more departs than arrives.
         let departed_items = self.departed_items.0.load(Ordering::Acquire);
+        let arrived_items = self.open.0.arrived_items.load(Ordering::Acquire);
         let leased = Credits::from_bits(self.leased.load(Ordering::Acquire));
         let reserved = Credits::from_bits(self.reserved.load(Ordering::Acquire));
         let (granted, balance) = (self.granted(), self.balance());
-        let queued_items = (granted - balance - leased - reserved).items().max(0) as u64;
-        slow.arrived_items = slow.arrived_items.max(departed_items.wrapping_add(queued_items));
         Reading {
             granted,
             balance,
@@ -388,50 +267,9 @@ impl Gate {
             reserved,
             waiting: slow.waiters.len(),
             waits: slow.waits,
-            arrived_items: slow.arrived_items,
+            arrived_items,
             departed_items,
             closed: self.is_closed(),
-        }
-    }
-
-    /// Hands what there is to those who wait, in order, until the first can't have what it asks for.
-    #[cold]
-    fn serve(&self) {
-        let mut wakes = Wakes::default();
-        loop {
-            let mut slow = self.lock();
-            if !slow.waiters.is_empty() {
-                self.move_returned(true);
-            }
-            while let Some(ask) = slow.waiters.first()
-                && !wakes.is_full()
-                && let Ok(charge) = self.take_admitted(ask, true)
-            {
-                self.reserve(charge);
-                wakes.add(slow.waiters.grant_first(charge));
-                if slow.waiters.is_empty() {
-                    self.end_waiting();
-                }
-            }
-            drop(slow);
-            if !wakes.wake_all() {
-                return;
-            }
-        }
-    }
-
-    /// Takes what may be taken first in line, from what is at hand. Called with the lock held.
-    fn take_admitted(&self, ask: Ask, closed_too: bool) -> Result<Credits, NotTaken> {
-        let mut word = self.word();
-        loop {
-            if word.is_closed() && !closed_too {
-                return Err(NotTaken::Closed);
-            }
-            let charge = self.admits(word, ask).ok_or(NotTaken::Full)?;
-            match self.exchange(word, word.less(charge)) {
-                Ok(()) => return Ok(charge),
-                Err(newer) => word = newer,
-            }
         }
     }
 
@@ -439,72 +277,47 @@ impl Gate {
         Word(self.returned.0.word.fetch_add(credits.to_bits(), Ordering::AcqRel))
     }
 
-    /// Says when receives serve those who wait: when enough is free, or nothing is queued. Called with the lock
-    /// held, before the flag that makes it matter is set, and once more when it is.
-    fn set_due(&self) {
-        let granted = self.granted();
-        let leased = Credits::from_bits(self.leased.load(Ordering::Relaxed));
-        let queued = granted - self.balance() - leased;
-        let due = granted.divided_by(FREE_PART).min(queued).max(Credits::new(1, 1));
-        self.returned.0.due.store(due.to_bits(), Ordering::Relaxed);
-    }
-
     /// Puts what was returned at hand. Called with the lock held, so that nobody sees it in neither place.
-    fn move_returned(&self, waiting: bool) {
+    pub(super) fn move_returned(&self, waiting: bool) {
         if waiting {
             self.set_due();
         }
         let flags = self.word().closed_flag() | if waiting { Word::WAITING } else { 0 };
         let returned = Word(self.returned.0.word.swap(flags, Ordering::AcqRel)).balance();
         if !returned.is_none() {
-            self.open.0.fetch_add(returned.to_bits(), Ordering::AcqRel);
+            self.open.0.word.fetch_add(returned.to_bits(), Ordering::AcqRel);
         }
         if waiting {
             self.set_due();
         }
     }
 
-    /// Nobody waits any more. Called with the lock held.
-    fn end_waiting(&self) {
-        self.open.0.fetch_and(!Word::WAITING, Ordering::AcqRel);
-        self.returned.0.word.fetch_and(!Word::WAITING, Ordering::AcqRel);
-    }
-
-    /// What the first in line may take of this word. Called with the lock held, so that the window stands still.
-    fn admits(&self, word: Word, ask: Ask) -> Option<Credits> {
-        let (balance, granted) = (word.balance(), self.granted());
-        let empty = balance == granted;
-        if ask.most.fits(balance) {
-            Some(ask.most)
-        } else if ask.most.fits(granted) {
-            // A chunk that the window holds is worth waiting for.
-            None
-        } else if ask.least.fits(balance) || (empty && !ask.least.fits(granted)) {
-            Some(ask.least)
-        } else {
-            None
-        }
-    }
-
     /// Both words. Called with the lock held, so that nothing is moved between them meanwhile.
-    fn balance(&self) -> Credits {
+    pub(super) fn balance(&self) -> Credits {
         let returned = Word(self.returned.0.word.load(Ordering::Acquire)).balance();
         self.word().balance() + returned
     }
 
-    fn word(&self) -> Word {
-        Word(self.open.0.load(Ordering::Acquire))
+    pub(super) fn word(&self) -> Word {
+        Word(self.open.0.word.load(Ordering::Acquire))
     }
 
-    fn exchange(&self, from: Word, to: Word) -> Result<(), Word> {
+    pub(super) fn exchange(&self, from: Word, to: Word) -> Result<(), Word> {
         self.open
             .0
+            .word
             .compare_exchange_weak(from.0, to.0, Ordering::AcqRel, Ordering::Acquire)
             .map(|_| ())
             .map_err(Word)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Slow> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Slow> {
         lock(&self.slow)
     }
+}
+
+/// To a count that only one thread at a time writes.
+fn add(count: &AtomicU64, credits: Credits) {
+    let before = count.load(Ordering::Relaxed);
+    count.store(before.wrapping_add(credits.items() as u64), Ordering::Release);
 }

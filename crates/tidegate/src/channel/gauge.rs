@@ -48,7 +48,7 @@ pub struct WindowSnapshot {
     pub senders_waiting: usize,
     /// How often a sender had to wait, ever.
     pub waits_total: u64,
-    /// Items that were sent, ever. Never decreases; it may lag by what moves meanwhile.
+    /// Items that were sent, ever. Never decreases, and is never less than what departed.
     pub arrived_items_total: u64,
     /// Items that were received, ever, leased or not. Never decreases.
     pub departed_items_total: u64,

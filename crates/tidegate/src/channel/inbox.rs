@@ -8,6 +8,7 @@
 
 use super::block::{BLOCK_MESSAGES, Block};
 use super::credits::Credits;
+use super::gate::Gate;
 use super::sync::{Mutex, lock};
 use std::collections::VecDeque;
 use std::mem;
@@ -62,11 +63,12 @@ impl<T> Inbox<T> {
     }
 
     /// Appends a message, unless there is no receiver.
-    pub(super) fn push(&self, message: T, charge: Credits) -> Result<(), T> {
+    pub(super) fn push(&self, message: T, charge: Credits, gate: &Gate) -> Result<(), T> {
         let mut tail = lock(&self.tail);
         if tail.gone {
             return Err(message);
         }
+        gate.count_arrived(charge);
         let Tail { blocks, spare, sleeper, .. } = &mut *tail;
         match blocks.back_mut() {
             Some(block) if block.has_room() => block.push(message, charge),
@@ -84,11 +86,16 @@ impl<T> Inbox<T> {
     }
 
     /// Appends a block, unless there is no receiver. A spare buffer in exchange, if there is one.
-    pub(super) fn push_block(&self, block: Block<T>) -> Result<Option<VecDeque<T>>, Block<T>> {
+    pub(super) fn push_block(
+        &self,
+        block: Block<T>,
+        gate: &Gate,
+    ) -> Result<Option<VecDeque<T>>, Block<T>> {
         let mut tail = lock(&self.tail);
         if tail.gone {
             return Err(block);
         }
+        gate.count_arrived(block.credits());
         tail.blocks.push_back(block);
         let spare = tail.spare.pop();
         let sleeper = tail.sleeper.take();

@@ -17,6 +17,7 @@ mod gate;
 mod gauge;
 mod inbox;
 mod lease;
+mod line;
 mod receiver;
 mod sender;
 mod slot;

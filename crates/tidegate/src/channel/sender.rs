@@ -15,6 +15,9 @@ use std::fmt;
 /// What one sender sends arrives in its order. Senders that have to wait are served in the order in which they
 /// began to, and nobody overtakes them: a heavy message is not starved by light ones. A message heavier than the
 /// whole window is admitted when nothing is in flight, and then has the channel for itself.
+///
+/// While something is queued, receives let those who wait in when an eighth of the window is free, not for each
+/// message (a window of fewer than 16 items: at once). Nothing is later for it: what is sent is received in order.
 pub struct WindowedSender<T> {
     inbox: Arc<Padded<Inbox<T>>>,
     gate: Arc<Gate>,
@@ -117,7 +120,7 @@ impl<T: Weigh> WindowedSender<T> {
                     (if taken == ask.most { batch.chosen() } else { 1 }, taken)
                 }
             };
-            match self.inbox.0.push_block(batch.take(count, taken)) {
+            match self.inbox.0.push_block(batch.take(count, taken), &self.gate) {
                 Ok(spare) => batch.exchange(spare, count),
                 Err(block) => {
                     batch.put_back(block);
@@ -176,7 +179,7 @@ impl<T> WindowedSender<T> {
 
     /// Sends what was paid for. The message, if there is no receiver any more.
     pub(super) fn push(&self, message: T, charge: Credits) -> Result<(), T> {
-        self.inbox.0.push(message, charge).inspect_err(|_| self.gate.give_back(charge))
+        self.inbox.0.push(message, charge, &self.gate).inspect_err(|_| self.gate.give_back(charge))
     }
 }
 

@@ -74,7 +74,7 @@ impl Common {
     pub(crate) fn evaluate<S>(
         &self,
         (input, output): (WindowedReceiver<Parsed>, WindowedSender<Priced>),
-        meter: Arc<StageMeter>,
+        (meter, next): (Arc<StageMeter>, Arc<StageMeter>),
         store: &Arc<S>,
         evaluator: Evaluator,
     ) -> Evaluate<S> {
@@ -82,6 +82,7 @@ impl Common {
             input,
             output,
             meter,
+            next,
             store: Arc::clone(store),
             evaluator,
             senders: Senders::default(),

@@ -1,10 +1,16 @@
 use super::replies::{Replies, Unread};
 use super::signal_cell::SignalCell;
+use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tidegate_core::frame::{Reject, Welcome};
 use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// Between two signs of life to a sender that waits for acks: less than a signal holds.
+const BEAT: Duration = Duration::from_secs(2);
 
 /// What a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,10 +99,24 @@ impl Connection {
         self.sender.get_or_init(|| Arc::clone(sender)) == sender
     }
 
-    /// What waits to be written to it.
-    #[must_use]
-    pub fn replies(&self) -> &Replies {
-        &self.replies
+    /// The next bytes to write to it; `None` when there will be no more. While its peer waits for acks it is told
+    /// the signal every two seconds: so it knows that it is not forgotten, and why it waits.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost: answers are taken only when this is about to give them.
+    pub async fn next_reply(&self) -> Option<Bytes> {
+        loop {
+            match timeout(BEAT, self.replies.next()).await {
+                Ok(reply) => return reply,
+                Err(_elapsed) if self.unanswered() == 0 => {}
+                Err(_elapsed) => {
+                    if let Some(beat) = self.replies.beat() {
+                        return Some(beat);
+                    }
+                }
+            }
+        }
     }
 
     /// Frames that came and are not answered yet, and reads of which nobody knows yet whether they hold some.

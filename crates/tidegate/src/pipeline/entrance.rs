@@ -1,5 +1,6 @@
 use super::connection::{Connection, Protocol};
 use super::item::Chunk;
+use super::meter::StageMeter;
 use super::signal_cell::SignalCell;
 use crate::channel::{Closed, WindowedSender};
 use bytes::Bytes;
@@ -13,13 +14,18 @@ pub struct Entrance {
     chunks: WindowedSender<Chunk>,
     signal: SignalCell,
     connections: Arc<AtomicU64>,
+    meter: Arc<StageMeter>,
 }
 
 // === impl Entrance ===
 
 impl Entrance {
-    pub(crate) fn new(chunks: WindowedSender<Chunk>, signal: SignalCell) -> Self {
-        Self { chunks, signal, connections: Arc::default() }
+    pub(crate) fn new(
+        chunks: WindowedSender<Chunk>,
+        signal: SignalCell,
+        meter: Arc<StageMeter>,
+    ) -> Self {
+        Self { chunks, signal, connections: Arc::default(), meter }
     }
 
     /// A connection has come.
@@ -42,7 +48,7 @@ impl Entrance {
     pub async fn push(&self, connection: &Arc<Connection>, bytes: Bytes) -> Result<(), Closed> {
         connection.expect_answer();
         let chunk = Chunk { connection: Arc::clone(connection), bytes: Some(bytes) };
-        self.chunks.send(chunk).await.map_err(|_unsent| Closed)
+        self.meter.waiting(self.chunks.send(chunk)).await.map_err(|_unsent| Closed)
     }
 
     /// Nothing more comes from a connection. To be called once for each, also for one that was cut: what was

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate_core::window::LATENCY_SAMPLES_MIN;
+use tokio::time::Instant;
 
 /// The longest time that is told apart: what takes longer is a stall, and is told as one.
 const LONGEST_NS: u64 = 60_000_000_000;
@@ -12,6 +13,7 @@ const LONGEST_NS: u64 = 60_000_000_000;
 pub(crate) struct StageMeter {
     histogram: Mutex<Histogram<u64>>,
     longest_ns: AtomicU64,
+    waited_ns: AtomicU64,
 }
 
 /// What a stage took.
@@ -31,7 +33,8 @@ impl StageMeter {
     pub(crate) fn new() -> Self {
         // Two digits: one in a hundred, where "twice the baseline" is asked.
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2).expect("constant bounds");
-        Self { histogram: Mutex::new(histogram), longest_ns: AtomicU64::new(0) }
+        let [longest_ns, waited_ns] = [(); 2].map(|()| AtomicU64::new(0));
+        Self { histogram: Mutex::new(histogram), longest_ns, waited_ns }
     }
 
     /// Some items took this long together.
@@ -43,6 +46,20 @@ impl StageMeter {
         self.longest_ns.fetch_max(took_ns, Ordering::Relaxed);
         let each_ns = took_ns / items;
         self.lock().saturating_record_n(each_ns.max(1), items);
+    }
+
+    /// Runs what sends to the stage, and notes how long it waited for room.
+    pub(crate) async fn waiting<T>(&self, send: impl Future<Output = T>) -> T {
+        let started = Instant::now();
+        let sent = send.await;
+        let waited_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        sent
+    }
+
+    /// How long those who send to the stage waited for room, since the last time.
+    pub(crate) fn take_waited_ns(&self) -> u64 {
+        self.waited_ns.swap(0, Ordering::Relaxed)
     }
 
     /// The longest that items were worked on together, since the last time.

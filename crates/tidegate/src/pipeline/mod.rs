@@ -29,6 +29,5 @@ pub use connection::{Connection, Protocol};
 pub use counters::{PipelineCounters, PipelineCounts, Rejected};
 pub use entrance::Entrance;
 pub use pipeline::{Back, Front, Pipeline};
-pub use replies::Replies;
 pub use snapshot::{PipelineSnapshot, StageSnapshot};
 pub use view::PipelineView;

@@ -68,22 +68,38 @@ impl Pipeline {
         ]
         .map(Probe::new);
         let meter = |stage: Stage| Arc::clone(&probes[stage.index()].meter);
+        let meters = |stage: Stage, next: Stage| (meter(stage), meter(next));
         let front = Front {
-            accept: Relay::new(common.accept(), accepting, accepted, meter(Stage::Accept)),
+            accept: Relay::new(
+                common.accept(),
+                accepting,
+                accepted,
+                meters(Stage::Accept, Stage::Reassemble),
+            ),
             reassemble: Relay::new(
                 common.reassemble(&config),
                 reassembling,
                 pieces,
-                meter(Stage::Reassemble),
+                meters(Stage::Reassemble, Stage::Parse),
             ),
-            parse: Relay::new(common.parse(&config), parsing, parsed, meter(Stage::Parse)),
+            parse: Relay::new(
+                common.parse(&config),
+                parsing,
+                parsed,
+                meters(Stage::Parse, Stage::Evaluate),
+            ),
         };
         let evaluator = Evaluator::new(tariffs);
-        let evaluate =
-            common.evaluate((evaluating, priced), meter(Stage::Evaluate), &store, evaluator);
+        let evaluate = common.evaluate(
+            (evaluating, priced),
+            meters(Stage::Evaluate, Stage::Store),
+            &store,
+            evaluator,
+        );
         let keeper = common.keeper(keeping, meter(Stage::Store), store, config.frames);
+        let accept_meter = meter(Stage::Accept);
         let regulator = common.regulator(scheduler, levels, probes);
-        let entrance = Entrance::new(chunks, common.signal);
+        let entrance = Entrance::new(chunks, common.signal, accept_meter);
         let view = PipelineView { counters: common.counters, snapshot: regulator.snapshot() };
         Ok((Self { entrance, view }, front, Back { evaluate, keeper, regulator }))
     }

@@ -104,24 +104,24 @@ impl Regulator {
     }
 
     fn tick(&mut self, start: Instant) {
-        let seen = self.look();
-        let delta = self.scheduler.config().delta;
+        let (seen, delta) = (self.look(), self.scheduler.config().delta);
         let samples: [StageSample; Stage::COUNT] =
             std::array::from_fn(|i| self.probes[i].sample(&seen[i], delta));
-        self.scheduler.tick(start.elapsed(), &samples, self.held.bytes());
+        let now = start.elapsed();
+        self.scheduler.tick(now, &samples, self.held.bytes());
         for (stage, grant) in self.scheduler.downstream_first() {
             self.probes[stage.index()].gauge.resize(window(grant));
         }
-        self.tell();
+        self.tell(now);
         self.snapshot.store(Arc::new(self.picture(&seen)));
     }
 
-    fn tell(&mut self) {
-        let states = Stage::ALL.map(|stage| self.scheduler.state(stage));
-        let stalled = states.iter().any(|state| state.is_stalled());
-        let fullest = states.iter().map(|state| state.occupancy()).fold(0.0, f64::max);
+    fn tell(&mut self, now: Duration) {
+        let config = self.scheduler.config();
+        let pressure = |stage| self.scheduler.state(stage).pressure(config, now);
+        let fullest = Stage::ALL.map(pressure).into_iter().fold(0.0, f64::max);
         self.fills.rotate_right(1);
-        self.fills[0] = if stalled { 1.0 } else { fullest };
+        self.fills[0] = fullest;
         let lasting = self.fills.iter().copied().fold(f64::INFINITY, f64::min);
         self.levels.observe_fill(lasting);
         self.signal.set(self.levels.signal());
@@ -186,6 +186,17 @@ impl Probe {
         Self { gauge, meter, before: None, times: ServiceTimes::default() }
     }
 
+    /// Who waits still has not said for how long: all of the time, as far as is known.
+    fn waited_ns(&self, seen: &WindowSnapshot, waits: u64, delta: Duration) -> u64 {
+        let delta_ns = u64::try_from(delta.as_nanos()).unwrap_or(u64::MAX);
+        let told_ns = self.meter.take_waited_ns().min(delta_ns);
+        match (seen.senders_waiting, waits) {
+            (0, 0) => 0,
+            (0, _) => told_ns,
+            _ => delta_ns,
+        }
+    }
+
     fn sample(&mut self, seen: &WindowSnapshot, delta: Duration) -> StageSample {
         let before = self.before.replace(*seen);
         let since = |now: u64, of: fn(&WindowSnapshot) -> u64| {
@@ -197,13 +208,12 @@ impl Probe {
         }
         let times = taken.unwrap_or_default();
         let held = seen.in_flight();
-        let waited = seen.senders_waiting > 0 || since(seen.waits_total, |s| s.waits_total) > 0;
         StageSample {
             queued_items: held.items,
             queued_bytes: held.bytes,
             arrived_items: since(seen.arrived_items_total, |s| s.arrived_items_total),
             departed_items: since(finished(seen), finished),
-            waited_ns: if waited { delta.as_nanos() as u64 } else { 0 },
+            waited_ns: self.waited_ns(seen, since(seen.waits_total, |s| s.waits_total), delta),
             lease_ns: self.meter.take_longest_ns(),
             p50_ns: times.p50_ns,
             p99_ns: times.p99_ns,

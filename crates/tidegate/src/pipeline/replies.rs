@@ -1,7 +1,7 @@
 use super::signal_cell::SignalCell;
 use bytes::Bytes;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tidegate_core::frame::{Ack, Reject, Welcome};
+use tidegate_core::frame::{Ack, Reject, SeqRanges, Welcome};
 use tidegate_core::sequence::SEQ_WINDOW;
 use tokio::sync::Notify;
 
@@ -15,7 +15,7 @@ const REJECTS_MAX: usize = 1_024;
 /// What waits to be written to a connection. Acks are merged while they wait, so a slow reader gets few large
 /// frames instead of many small ones.
 #[derive(Debug)]
-pub struct Replies {
+pub(crate) struct Replies {
     pending: Mutex<Pending>,
     news: Notify,
     signal: SignalCell,
@@ -26,6 +26,7 @@ struct Pending {
     welcome: Option<Welcome>,
     rejects: Vec<Reject>,
     acked: Vec<u64>,
+    is_greeted: bool,
     closed: bool,
 }
 
@@ -45,7 +46,7 @@ impl Replies {
     /// # Cancel safety
     ///
     /// Nothing is lost: answers are taken only when this is about to give them.
-    pub async fn next(&self) -> Option<Bytes> {
+    pub(crate) async fn next(&self) -> Option<Bytes> {
         loop {
             let news = self.news.notified();
             {
@@ -61,8 +62,18 @@ impl Replies {
         }
     }
 
+    /// A sign of life, with the signal that holds now; nothing before its peer was greeted, who would not expect it.
+    pub(crate) fn beat(&self) -> Option<Bytes> {
+        let (seqs, signal) = (SeqRanges::default(), self.signal.get());
+        self.lock().is_greeted.then(|| Ack { seqs, signal }.encode())
+    }
+
     pub(crate) fn welcome(&self, welcome: Welcome) {
-        self.lock().welcome = Some(welcome);
+        {
+            let mut pending = self.lock();
+            pending.welcome = Some(welcome);
+            pending.is_greeted = true;
+        }
         self.news.notify_one();
     }
 

@@ -17,7 +17,7 @@ pub enum AnyStore {
     Fjall(FjallStore),
     /// A PostgreSQL database.
     #[cfg(feature = "postgres")]
-    Postgres(PostgresStore),
+    Postgres(Box<PostgresStore>),
 }
 
 /// Calls the same of whichever store it is.
@@ -49,7 +49,9 @@ impl AnyStore {
             #[cfg(feature = "fjall")]
             StoreUrl::Folder(folder) => Ok(Self::Fjall(FjallStore::open(folder).await?)),
             #[cfg(feature = "postgres")]
-            StoreUrl::Postgres(url) => Ok(Self::Postgres(PostgresStore::connect(&url).await?)),
+            StoreUrl::Postgres(url) => {
+                Ok(Self::Postgres(Box::new(PostgresStore::connect(&url).await?)))
+            }
             #[cfg(not(all(feature = "fjall", feature = "postgres")))]
             other => Err(StoreError::Unusable(format!(
                 "this program was built without the store that {other} needs"

@@ -3,6 +3,10 @@
 //!
 //! A [`Store`] is a folder of this machine or a PostgreSQL database; [`AnyStore`] is whichever its address says.
 
+// A program that has only one kind of store needs only a part of what they share.
+#![cfg_attr(not(all(feature = "fjall", feature = "postgres")), allow(dead_code))]
+
+#[cfg(any(feature = "fjall", feature = "postgres"))]
 mod any_store;
 mod append;
 mod decide;
@@ -19,6 +23,7 @@ mod store_url;
 mod sum;
 mod tally;
 
+#[cfg(any(feature = "fjall", feature = "postgres"))]
 pub use any_store::AnyStore;
 pub use append::{Appended, Origin, PricedBatch, Refused, Unstored};
 pub use error::StoreError;

@@ -267,7 +267,10 @@ mod tests {
         }
 
         #[test]
-        fn small_sums_are_as_decimals_add_them(a in -1_000_000_i64..1_000_000, b in -1_000_000_i64..1_000_000) {
+        fn small_sums_are_as_decimals_add_them(
+            a in -1_000_000_i64..1_000_000,
+            b in -1_000_000_i64..1_000_000,
+        ) {
             let (a, b) = (Decimal::new(a, 3), Decimal::new(b, 5));
             prop_assert_eq!(sum(&[a, b]).to_decimal(), a + b);
         }

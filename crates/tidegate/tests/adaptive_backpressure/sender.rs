@@ -129,7 +129,7 @@ async fn push_in_parts(
 
 async fn read(connection: Arc<Connection>, answers: Arc<Answers>) {
     let mut reassembler = Reassembler::new(FrameLimits::default());
-    while let Some(bytes) = connection.replies().next().await {
+    while let Some(bytes) = connection.next_reply().await {
         reassembler.push(bytes);
         while let Some(frame) = reassembler.next().unwrap() {
             match frame.kind {

@@ -166,7 +166,7 @@ fn an_append_that_is_dropped_is_whole_or_nothing() {
             .map(|seq| batch("a", seq, vec![record("acme", "tokens", "1", "1"); 1_000]))
             .collect();
         let before = append(&store, repeat).await;
-        assert!(before.iter().any(|outcome| *outcome == Appended::Repeat));
+        assert!(before.contains(&Appended::Repeat));
         assert_eq!((count(&store).await, store.seen("a").await.unwrap().low()), (50_000, 50));
     });
 }

@@ -47,7 +47,7 @@ fn append_and_kill(folder: &Path, after: Duration) -> u64 {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let (mut acked, mut started) = (0, None);
-    while let Some(line) = lines.next() {
+    for line in lines.by_ref() {
         let line = line.unwrap();
         // The test harness says its own things on the same line.
         let Some((_, number)) = line.split_once("acked ") else { continue };

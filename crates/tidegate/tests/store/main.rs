@@ -1,6 +1,8 @@
 //! What a store promises, asked of every store: one list of cases runs on a folder and on a real PostgreSQL. Then
 //! what each may do wrong in its own way.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 mod conformance;
 mod disk_full;
 mod fjall;

@@ -80,14 +80,18 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => prop::collection::vec(any_batch(), 0..4).prop_map(Step::Append),
         1 => Just(Step::Reopen),
-        3 => (by, minute(), minute(), name(), name()).prop_map(|(by, from, until, tenant, meter)| Step::Ask {
-            by,
-            from_ns: NOW_NS + from * MINUTE_NS,
-            until_ns: NOW_NS + until * MINUTE_NS,
-            tenant: tenant.map(str::to_owned),
-            meter: meter.map(str::to_owned),
-        }),
+        3 => (by, minute(), minute(), name(), name()).prop_map(ask),
     ]
+}
+
+fn ask((by, from, until, tenant, meter): (UsageBy, i64, i64, Option<&str>, Option<&str>)) -> Step {
+    Step::Ask {
+        by,
+        from_ns: NOW_NS + from * MINUTE_NS,
+        until_ns: NOW_NS + until * MINUTE_NS,
+        tenant: tenant.map(str::to_owned),
+        meter: meter.map(str::to_owned),
+    }
 }
 
 impl Model {

@@ -19,13 +19,14 @@ use tokio::time::Instant;
 const AT_ONCE: usize = 16;
 
 /// When a sender whose number is too far ahead should try again: its acks are on their way.
-const TOO_FAR_RETRY_MS: u32 = 100;
+pub(super) const TOO_FAR_RETRY_MS: u32 = 100;
 
 /// Prices records, each once: what came before is known by its sender and number.
 pub(crate) struct Evaluate<S> {
     pub input: WindowedReceiver<Parsed>,
     pub output: WindowedSender<Priced>,
     pub meter: Arc<StageMeter>,
+    pub next: Arc<StageMeter>,
     pub store: Arc<S>,
     pub evaluator: Evaluator,
     pub senders: Senders,
@@ -47,7 +48,7 @@ impl<S: Store> Evaluate<S> {
             for parsed in taken.drain(..) {
                 let weight = crate::channel::Weigh::weight(&parsed);
                 if let Some(priced) = self.evaluate(parsed).await
-                    && self.output.send(priced).await.is_err()
+                    && self.next.waiting(self.output.send(priced)).await.is_err()
                 {
                     return;
                 }

@@ -24,6 +24,7 @@ pub(crate) struct Relay<W: Work> {
     input: WindowedReceiver<W::In>,
     output: WindowedSender<W::Out>,
     meter: Arc<StageMeter>,
+    next: Arc<StageMeter>,
 }
 
 // === impl Relay ===
@@ -33,9 +34,9 @@ impl<W: Work> Relay<W> {
         work: W,
         input: WindowedReceiver<W::In>,
         output: WindowedSender<W::Out>,
-        meter: Arc<StageMeter>,
+        (meter, next): (Arc<StageMeter>, Arc<StageMeter>),
     ) -> Self {
-        Self { work, input, output, meter }
+        Self { work, input, output, meter, next }
     }
 
     /// Until all who send to it are gone, or the next stage is.
@@ -48,7 +49,7 @@ impl<W: Work> Relay<W> {
                 self.work.work(message, &mut made);
             }
             self.meter.record(lease.load().items, started.elapsed());
-            if self.output.send_batch(&mut made).await.is_err() {
+            if self.next.waiting(self.output.send_batch(&mut made)).await.is_err() {
                 return;
             }
             drop(lease);

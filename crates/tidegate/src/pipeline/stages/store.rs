@@ -1,3 +1,4 @@
+use super::evaluate::TOO_FAR_RETRY_MS;
 use super::patience::Patience;
 use crate::channel::WindowedReceiver;
 use crate::pipeline::connection::Connection;
@@ -106,14 +107,14 @@ impl<S: Store> Keeper<S> {
     }
 
     fn refuse(&self, connection: &Connection, seq: Option<u64>, why: Refused) {
-        let reason = match why {
-            Refused::TooFar => RejectReason::TooFar,
-            Refused::NameTooLong => RejectReason::Malformed,
+        let (reason, retry_after_ms) = match why {
+            Refused::TooFar => (RejectReason::TooFar, Some(TOO_FAR_RETRY_MS)),
+            Refused::NameTooLong => (RejectReason::Malformed, None),
         };
         self.rejections.note(connection, reason.name(), &why);
         if let Some(seq) = seq {
             let (signal, message) = (self.signal.get(), why.to_string());
-            connection.reject(Reject { seq, reason, retry_after_ms: None, signal, message });
+            connection.reject(Reject { seq, reason, retry_after_ms, signal, message });
         }
     }
 

@@ -236,7 +236,8 @@ mod tests {
             for _ in 0..2 {
                 records.iter().for_each(|record| builder.push(record));
                 let (max_ns, bytes) = builder.finish().unwrap();
-                prop_assert_eq!(Some(max_ns), records.iter().map(|priced| priced.record.time_ns).max());
+                let latest = records.iter().map(|priced| priced.record.time_ns).max();
+                prop_assert_eq!(Some(max_ns), latest);
                 prop_assert_eq!(decode(&bytes), Ok(records.clone()));
             }
             prop_assert_eq!(builder.finish(), None);

@@ -53,5 +53,6 @@ SELECT
         WHEN 2 THEN 'not_in_effect'
         WHEN 3 THEN 'no_window'
         WHEN 4 THEN 'out_of_range'
+        WHEN 5 THEN 'no_tier'
     END AS fallback
 FROM $schema.records;
