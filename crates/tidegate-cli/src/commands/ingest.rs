@@ -1,4 +1,5 @@
 use super::until_signal::{UntilSignal, not_started};
+use super::up::raise_descriptor_limit;
 use crate::failure::Failure;
 use crate::flags::UpFlags;
 use crate::{logging, sources};
@@ -14,6 +15,7 @@ pub fn run(flags: &UpFlags) -> Result<ExitCode, Failure> {
     logging::start(&config.log)?;
     let grace = config.listen.shutdown_grace;
     let until_signal = UntilSignal::listen()?;
+    raise_descriptor_limit(config.ingest.connections_max);
     let node = IngestNode::start(&config).map_err(|error| not_started(&error))?;
     let admin = node.admin_address();
     // Whoever closed our output did not ask us to stop.
@@ -32,12 +34,17 @@ pub fn run(flags: &UpFlags) -> Result<ExitCode, Failure> {
 /// Says how a drain went.
 pub fn report(flushed: Flushed) -> ExitCode {
     match flushed {
-        Flushed::All => tracing::info!("flushed: all records that came are stored"),
-        Flushed::Cut => tracing::warn!(
-            "the grace time is over: what was not acknowledged will be sent again by its sender"
-        ),
+        Flushed::All => {
+            tracing::info!("flushed: all records that came are stored");
+            ExitCode::SUCCESS
+        }
+        Flushed::Cut => {
+            tracing::error!(
+                "not all that came is stored: frames will be sent again by their senders, lines are lost"
+            );
+            ExitCode::FAILURE
+        }
     }
-    ExitCode::SUCCESS
 }
 
 /// Where records come in and where they go.

@@ -51,9 +51,10 @@ fn shutdown(gateway: Gateway, ingest: Option<Ingest>, grace: Duration) -> ExitCo
 }
 
 /// A proxied connection takes a descriptor on either side; the usual soft limit of 1,024 would end the gateway
-/// long before its own limits do. Says so when the system allows less than is configured.
-fn raise_descriptor_limit(connections_max: usize) {
-    const OWN: u64 = 256;
+/// long before its own limits do, and the store with it. Says so when the system allows less than is configured.
+pub fn raise_descriptor_limit(connections_max: usize) {
+    // The store alone may hold 256 files.
+    const OWN: u64 = 512;
     let wanted = connections_max as u64 * 2 + OWN;
     match rlimit::increase_nofile_limit(wanted) {
         Ok(allowed) if allowed >= wanted => {}

@@ -23,6 +23,7 @@ pub(super) fn run(settings: &Settings, items: &Items, ledger: &mut Ledger) {
     destinations(settings, items, ledger);
     ingest_exposure(settings, ledger);
     ingest_windows(settings, ledger);
+    ingest_memory(settings, ledger);
 }
 
 fn destinations(settings: &Settings, items: &Items, ledger: &mut Ledger) {
@@ -153,6 +154,25 @@ fn ingest_windows(settings: &Settings, ledger: &mut Ledger) {
     if settings.are_sound(&[key, max_key]) && min > max {
         let allowed = format!("at most {max}, as {max_key} says ({})", settings.origin(max_key));
         ledger.add(Mistake::new(key, settings.origin(key), min.to_string(), allowed));
+    }
+}
+
+/// Of each connection a frame or a line may be there in part, and that is part of the memory.
+fn ingest_memory(settings: &Settings, ledger: &mut Ledger) {
+    let (key, memory_key) = ("ingest.connections_max", "ingest.memory_mib");
+    let longest = ["ingest.frame_bytes_max", "ingest.line_bytes_max"];
+    if !settings.are_sound(&[key, memory_key, longest[0], longest[1]]) {
+        return;
+    }
+    let (connections, memory_mib): (u64, u64) = (settings.get(key), settings.get(memory_key));
+    let each: u64 = longest.map(|key| settings.get::<u64>(key)).iter().sum();
+    let most = super::ingest::connections_most(memory_mib, each);
+    let chosen = settings.is_explicit(key) || longest.iter().any(|key| settings.is_explicit(key));
+    if chosen && connections > most {
+        let allowed = format!(
+            "at most {most}: half of {memory_key} ({memory_mib} MiB) has to hold a frame and a line of each"
+        );
+        ledger.add(Mistake::new(key, settings.origin(key), connections.to_string(), allowed));
     }
 }
 

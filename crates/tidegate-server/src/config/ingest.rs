@@ -32,7 +32,7 @@ pub struct IngestConfig {
     pub window_slots_max: u64,
     /// What all that is under way may hold in memory, 16 MiB … 64 GiB. Default 512 MiB.
     pub memory_bytes: u64,
-    /// Connections open at once, 1 … 65,536. Default 1,024.
+    /// Connections of each protocol open at once, 1 … 65,536. Default 1,024.
     pub connections_max: usize,
     /// The longest frame, 2 KiB … 16 MiB. Default 64 KiB.
     pub frame_bytes_max: usize,
@@ -44,7 +44,7 @@ pub struct IngestConfig {
     pub line_precision: Precision,
     /// How long records are kept, 1 h … 10 years. Default for ever.
     pub retention: Option<Duration>,
-    /// How long a connection may say nothing, 1 s … 24 h. Default 5 min.
+    /// How long a connection may say nothing, 1 s … 24 h. Default 1 h: that a peer is gone is found by TCP itself.
     pub idle_timeout: Duration,
     /// How long a peer may leave an answer unread, 100 ms … 10 min. Default 30 s.
     pub write_timeout: Duration,
@@ -85,7 +85,7 @@ pub(super) fn ingest(settings: &Settings) -> IngestConfig {
         window_slots_min: settings.get("ingest.window_slots_min"),
         window_slots_max: settings.get("ingest.window_slots_max"),
         memory_bytes: settings.get::<u64>("ingest.memory_mib") << 20,
-        connections_max: settings.size("ingest.connections_max"),
+        connections_max: connections_max(settings),
         frame_bytes_max: settings.size("ingest.frame_bytes_max"),
         line_bytes_max: settings.size("ingest.line_bytes_max"),
         tenant_tag: settings.get("ingest.tenant_tag"),
@@ -97,6 +97,19 @@ pub(super) fn ingest(settings: &Settings) -> IngestConfig {
         idle_timeout: settings.millis("ingest.idle_timeout_ms"),
         write_timeout: settings.millis("ingest.write_timeout_ms"),
     }
+}
+
+/// Nobody's choice gives way to a smaller memory.
+fn connections_max(settings: &Settings) -> usize {
+    let longest = ["ingest.frame_bytes_max", "ingest.line_bytes_max"];
+    let each = longest.map(|key| settings.get::<u64>(key)).iter().sum();
+    let most = connections_most(settings.get("ingest.memory_mib"), each);
+    settings.size("ingest.connections_max").min(usize::try_from(most).unwrap_or(usize::MAX)).max(1)
+}
+
+/// How many connections may each hold so much that has not come whole: in half of the memory.
+pub(super) fn connections_most(memory_mib: u64, each_bytes: u64) -> u64 {
+    (memory_mib << 20) / 2 / each_bytes.max(1)
 }
 
 pub(super) fn is_store(text: &str) -> bool {

@@ -87,7 +87,7 @@ fn ready(shared: &Shared) -> Response<GatewayBody> {
     let total = shared.fleet.all().len();
     let ingest = shared.ingest.as_ref();
     // Told and not judged: requests can be served while usage records have to wait.
-    let store_ok = ingest.map(|ingest| ingest.pipeline().snapshot().store_ok);
+    let store_ok = ingest.map(|ingest| ingest.is_ready());
     let status = match shared.phase() {
         Phase::Draining => "draining",
         Phase::Serving if up == 0 => "no_upstream",

@@ -101,7 +101,7 @@ async fn answer(
         return asker.fit(rescue::read_only(), Unread::Some);
     }
     let response = match Handler::of(request.uri().path()) {
-        Some(Handler::HealthLive) => json_response(StatusCode::OK, &json!({ "status": "live" })),
+        Some(Handler::HealthLive) => live(view),
         Some(Handler::HealthReady) => ready(view),
         Some(Handler::Metrics) => text(metrics(view, started)),
         Some(Handler::Stats) => stats(view, started),
@@ -111,8 +111,15 @@ async fn answer(
     asker.fit(response, Unread::None)
 }
 
+fn live(view: &IngestView) -> Response<GatewayBody> {
+    match view.has_failed() {
+        false => json_response(StatusCode::OK, &json!({ "status": "live" })),
+        true => json_response(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "failed" })),
+    }
+}
+
 fn ready(view: &IngestView) -> Response<GatewayBody> {
-    if view.pipeline().snapshot().store_ok {
+    if view.is_ready() {
         return json_response(StatusCode::OK, &json!({ "status": "ready" }));
     }
     json_response(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "store_unavailable" }))

@@ -78,8 +78,8 @@ impl Connections {
 impl Place {
     fn take(line: &Line, protocol: Protocol) -> Option<Self> {
         let connections = &line.connections;
-        let open = connections.open(Protocol::Frames) + connections.open(Protocol::Lines);
-        if open >= line.connections_max {
+        // Each protocol has its own: those who send lines can't shut out those who send frames.
+        if connections.open(protocol) >= line.connections_max {
             connections.refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }

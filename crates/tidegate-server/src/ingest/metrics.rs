@@ -89,6 +89,8 @@ pub fn write_metrics(out: &mut Exposition, stats: &IngestStats) {
     for (reason, count) in &stats.counts.fallbacks {
         fallbacks.with(&[("reason", reason)], count);
     }
+    out.gauge("tidegate_ingest_up", "1 while all parts of the ingestion run.")
+        .value(u8::from(stats.up));
     out.gauge("tidegate_tariffs", "How many tariffs are in force.").value(stats.tariffs);
     stages(out, stats);
 }

@@ -7,6 +7,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidegate::frame::FrameLimits;
@@ -36,6 +37,13 @@ pub(super) enum Stop {
     Drain,
     /// The time for that is over.
     Now,
+}
+
+/// A thread whose end before a stop is a failure.
+#[derive(Clone)]
+struct Watched {
+    failed: Arc<AtomicBool>,
+    stopping: watch::Receiver<Stop>,
 }
 
 /// The ingestion could not start. Nothing is left running.
@@ -105,14 +113,15 @@ impl Ingest {
         };
         let tariffs = tariffs.specs().len();
         let view = IngestView::new(addresses, view, connections, Arc::clone(&store), tariffs);
+        let watched = Watched { failed: view.failed(), stopping: stopping.clone() };
         let retention = config.retention;
         let back = thread::Builder::new().name("tidegate-price".to_owned()).spawn({
-            let stopping = stopping.clone();
-            move || runtime.block_on(until_stopped(run_back(back, store, retention), stopping))
+            let watched = watched.clone();
+            move || watched.run(runtime, run_back(back, store, retention))
         })?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let front = thread::Builder::new().name("tidegate-ingest".to_owned()).spawn(move || {
-            runtime.block_on(until_stopped(run_front(front, frames, lines, line), stopping));
+            watched.run(runtime, run_front(front, frames, lines, line));
         })?;
         Ok(Self { view: Arc::new(view), stop, threads: vec![front, back] })
     }
@@ -128,15 +137,13 @@ impl Ingest {
         self.stop.send_replace(Stop::Drain);
         let (done, finished) = std::sync::mpsc::sync_channel(1);
         let waiting = thread::spawn(move || {
-            for thread in self.threads {
-                // A thread that panicked has logged it.
-                let _ = thread.join();
-            }
-            let _ = done.send(());
+            // One that panicked has logged it, and has left what it held.
+            let ended = self.threads.into_iter().map(|thread| thread.join().is_ok());
+            let _ = done.send(ended.fold(true, |all, one| all && one));
         });
         let flushed = match finished.recv_timeout(grace) {
-            Ok(()) => Flushed::All,
-            Err(_) => Flushed::Cut,
+            Ok(true) if !self.view.has_failed() => Flushed::All,
+            _ => Flushed::Cut,
         };
         self.stop.send_replace(Stop::Now);
         let _ = waiting.join();
@@ -178,10 +185,30 @@ async fn run_back(back: Back<AnyStore>, store: Arc<AnyStore>, retention: Option<
     }
 }
 
-async fn until_stopped(work: impl Future<Output = ()>, mut stopping: watch::Receiver<Stop>) {
-    tokio::select! {
-        () = work => {}
-        _ = stopping.wait_for(|stop| *stop == Stop::Now) => {}
+// === impl Watched ===
+
+impl Watched {
+    /// Works until there is nothing more to do or no more time for it. What a blocked disk still holds is not
+    /// waited for.
+    fn run(self, runtime: Runtime, work: impl Future<Output = ()>) {
+        let mut stopping = self.stopping.clone();
+        runtime.block_on(async {
+            tokio::select! {
+                () = work => {}
+                _ = stopping.wait_for(|stop| *stop == Stop::Now) => {}
+            }
+        });
+        runtime.shutdown_timeout(Duration::from_secs(1));
+    }
+}
+
+/// Also when its thread panics: a pipeline that lost a part of it must not say that it is well.
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if *self.stopping.borrow() == Stop::No {
+            self.failed.store(true, Ordering::Release);
+            tracing::error!("a thread of the ingestion ended: nothing more is stored; restart it");
+        }
     }
 }
 

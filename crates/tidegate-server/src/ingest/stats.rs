@@ -10,6 +10,8 @@ pub struct IngestStats {
     pub connections_lines: usize,
     /// Connections turned away at the limit.
     pub connections_refused: u64,
+    /// Whether all its parts run.
+    pub up: bool,
     /// How many tariffs are in force.
     pub tariffs: usize,
     /// What was done since the start.

@@ -1,5 +1,6 @@
 use super::IngestView;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidegate::store::{Store as _, StoreError, UsageBy, UsageQuery, UsageRow};
 use tokio::time::timeout;
@@ -41,8 +42,17 @@ pub enum UsageError {
 /// When a parameter is wrong, or the store can't be read.
 pub async fn usage_answer(view: &IngestView, query: Option<&str>) -> Result<Value, UsageError> {
     let query = parse(query.unwrap_or_default(), SystemTime::now())?;
-    let rows = timeout(PATIENCE, view.store().usage(&query)).await;
-    Ok(usage_json(&query, &rows.map_err(|_elapsed| UsageError::TooLong)??))
+    let (askers, store, asked) = (view.askers(), Arc::clone(view.store()), query.clone());
+    // Goes on after who asked has left, and keeps its turn until it ends: else impatience would pile up.
+    let sum = tokio::spawn(async move {
+        // Never closed, so this waits for a turn and never fails.
+        let _turn = askers.acquire_owned().await;
+        store.usage(&asked).await
+    });
+    match timeout(PATIENCE, sum).await {
+        Ok(Ok(rows)) => Ok(usage_json(&query, &rows?)),
+        Ok(Err(_)) | Err(_) => Err(UsageError::TooLong),
+    }
 }
 
 /// Sums of usage as JSON. Numbers that must be exact are strings.

@@ -8,6 +8,7 @@ use super::rejections::Rejections;
 use super::senders::Senders;
 use super::signal_cell::SignalCell;
 use super::stages::{Accept, Evaluate, Keeper, Parse, Patience, Reassemble};
+use super::stale_senders::StaleSenders;
 use crate::channel::{WindowedReceiver, WindowedSender};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +26,9 @@ pub(crate) struct Common {
     pub signal: SignalCell,
     rejections: Rejections,
     held: Held,
-    store_ok: Arc<AtomicBool>,
+    read_ok: Arc<AtomicBool>,
+    write_ok: Arc<AtomicBool>,
+    stale: StaleSenders,
     durable: Arc<AtomicU64>,
 }
 
@@ -39,7 +42,9 @@ impl Common {
             counters,
             signal: SignalCell::new(levels.signal()),
             held: Held::default(),
-            store_ok: Arc::new(AtomicBool::new(true)),
+            read_ok: Arc::new(AtomicBool::new(true)),
+            write_ok: Arc::new(AtomicBool::new(true)),
+            stale: StaleSenders::default(),
             durable: Arc::new(AtomicU64::new(0)),
         }
     }
@@ -89,7 +94,8 @@ impl Common {
             counters: Arc::clone(&self.counters),
             rejections: self.rejections.clone(),
             signal: self.signal.clone(),
-            patience: self.patience(),
+            patience: self.patience(&self.read_ok),
+            stale: self.stale.clone(),
             durable: Arc::clone(&self.durable),
         }
     }
@@ -109,7 +115,8 @@ impl Common {
             rejections: self.rejections.clone(),
             signal: self.signal.clone(),
             limits,
-            patience: self.patience(),
+            patience: self.patience(&self.write_ok),
+            stale: self.stale.clone(),
             durable: Arc::clone(&self.durable),
         }
     }
@@ -121,10 +128,11 @@ impl Common {
         probes: [Probe; Stage::COUNT],
     ) -> Regulator {
         let (signal, held) = (self.signal.clone(), self.held.clone());
-        Regulator::new(scheduler, levels, probes, (signal, held, Arc::clone(&self.store_ok)))
+        let store_ok = [&self.read_ok, &self.write_ok].map(Arc::clone);
+        Regulator::new(scheduler, levels, probes, (signal, held, store_ok))
     }
 
-    fn patience(&self) -> Patience {
-        Patience::new(Arc::clone(&self.counters), Arc::clone(&self.store_ok))
+    fn patience(&self, store_ok: &Arc<AtomicBool>) -> Patience {
+        Patience::new(Arc::clone(&self.counters), Arc::clone(store_ok))
     }
 }

@@ -94,9 +94,9 @@ impl Connection {
         self.sender.get()
     }
 
-    /// It says who it is. Gives false if it has said something else before.
-    pub(crate) fn name_itself(&self, sender: &Arc<str>) -> bool {
-        self.sender.get_or_init(|| Arc::clone(sender)) == sender
+    /// It says who it is. Gives false if it has said so before: each hello costs a look into the store.
+    pub(crate) fn name_itself(&self, sender: Arc<str>) -> bool {
+        self.sender.set(sender).is_ok()
     }
 
     /// The next bytes to write to it; `None` when there will be no more. While its peer waits for acks it is told

@@ -22,6 +22,7 @@ mod senders;
 mod signal_cell;
 mod snapshot;
 mod stages;
+mod stale_senders;
 mod view;
 
 pub use config::{PipelineConfig, PipelineConfigError};

@@ -32,7 +32,8 @@ pub(crate) struct Regulator {
     levels: LevelGauge,
     signal: SignalCell,
     held: Held,
-    store_ok: Arc<AtomicBool>,
+    /// Whether the store could last be read, and written.
+    store_ok: [Arc<AtomicBool>; 2],
     snapshot: Arc<ArcSwap<PipelineSnapshot>>,
     fills: [f64; CALM],
 }
@@ -44,7 +45,7 @@ impl Regulator {
         scheduler: AdaptiveScheduler,
         levels: LevelGauge,
         probes: [Probe; Stage::COUNT],
-        (signal, held, store_ok): (SignalCell, Held, Arc<AtomicBool>),
+        (signal, held, store_ok): (SignalCell, Held, [Arc<AtomicBool>; 2]),
     ) -> Self {
         let nothing = PipelineSnapshot {
             law: scheduler.law(),
@@ -136,7 +137,7 @@ impl Regulator {
             memory_bytes: queued + self.held.bytes(),
             budget_bytes: self.scheduler.config().budget_bytes,
             budget_ratio: self.scheduler.rho(),
-            store_ok: self.store_ok.load(Ordering::Relaxed),
+            store_ok: self.store_ok.iter().all(|ok| ok.load(Ordering::Relaxed)),
             stages: stages.into(),
         }
     }

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 const ACKS_MAX: usize = 4 * SEQ_WINDOW as usize;
 
 /// Refusals that may wait for a peer that does not read.
-const REJECTS_MAX: usize = 1_024;
+const REJECTS_MAX: usize = 4_096;
 
 /// What waits to be written to a connection. Acks are merged while they wait, so a slow reader gets few large
 /// frames instead of many small ones.

@@ -14,7 +14,8 @@ pub(crate) struct Senders {
 
 #[derive(Debug)]
 struct Known {
-    window: SeqWindow,
+    /// `None` when it has to be read from the store again.
+    window: Option<SeqWindow>,
     /// The connection that speaks for this sender now.
     speaker: Weak<Connection>,
     /// The number of the last batch of the pipeline that was this sender's.
@@ -39,7 +40,14 @@ pub(crate) enum Verdict {
 impl Senders {
     /// Whether what was seen of a sender is known; if not it must be [loaded](Self::load).
     pub(crate) fn knows(&self, sender: &str) -> bool {
-        self.known.contains_key(sender)
+        self.known.get(sender).is_some_and(|known| known.window.is_some())
+    }
+
+    /// What is known of a sender is not what is stored: it must be loaded again.
+    pub(crate) fn doubt(&mut self, sender: &str) {
+        if let Some(known) = self.known.get_mut(sender) {
+            known.window = None;
+        }
     }
 
     /// Takes what the store has seen of a sender. `durable` is the last batch of the pipeline that is durable:
@@ -48,8 +56,8 @@ impl Senders {
         if self.known.len() >= SENDERS_MAX {
             self.forget(durable);
         }
-        let known = Known { window, speaker: Weak::new(), touched: 0 };
-        self.known.entry(sender).or_insert(known);
+        let unknown = Known { window: None, speaker: Weak::new(), touched: 0 };
+        self.known.entry(sender).or_insert(unknown).window.get_or_insert(window);
     }
 
     /// A connection says that it speaks for a sender. Gives the one that did so far, if it is another.
@@ -75,8 +83,9 @@ impl Senders {
         if !std::ptr::eq(known.speaker.as_ptr(), Arc::as_ptr(connection)) {
             return Verdict::Superseded;
         }
-        known.window.settle(settled);
-        match known.window.see(seq) {
+        let window = known.window.get_or_insert_default();
+        window.settle(settled);
+        match window.see(seq) {
             Seen::New => {
                 known.touched = number;
                 Verdict::Count

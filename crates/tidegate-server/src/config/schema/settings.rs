@@ -324,7 +324,7 @@ pub const SETTINGS: &[Field] = &[
         "What all that is under way may hold in memory.",
     )
     .unit("MiB"),
-    integer("ingest.connections_max", (1, 65_536), "1024", "Connections open at once.")
+    integer("ingest.connections_max", (1, 65_536), "1024", "Connections of each protocol at once.")
         .unit("connections"),
     integer("ingest.frame_bytes_max", (2_048, 1 << 24), "65536", "The longest frame.")
         .unit("bytes"),
@@ -346,7 +346,7 @@ pub const SETTINGS: &[Field] = &[
     millis(
         "ingest.idle_timeout_ms",
         (1_000, DAY_MS),
-        "300000",
+        "3600000",
         "How long a connection may say nothing.",
     ),
     millis(

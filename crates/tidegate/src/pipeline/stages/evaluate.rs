@@ -7,6 +7,7 @@ use crate::pipeline::meter::StageMeter;
 use crate::pipeline::rejections::Rejections;
 use crate::pipeline::senders::{Senders, Verdict};
 use crate::pipeline::signal_cell::SignalCell;
+use crate::pipeline::stale_senders::StaleSenders;
 use crate::store::{Origin, PricedBatch, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,6 +35,7 @@ pub(crate) struct Evaluate<S> {
     pub rejections: Rejections,
     pub signal: SignalCell,
     pub patience: Patience,
+    pub stale: StaleSenders,
     /// The last batch that is durable.
     pub durable: Arc<AtomicU64>,
 }
@@ -138,6 +140,9 @@ impl<S: Store> Evaluate<S> {
 
     /// Reads what the store has seen of a sender, unless that is known.
     async fn know(&mut self, sender: &Arc<str>) {
+        for stale in self.stale.take() {
+            self.senders.doubt(&stale);
+        }
         while !self.senders.knows(sender) {
             match self.store.seen(sender).await {
                 Ok(window) => {

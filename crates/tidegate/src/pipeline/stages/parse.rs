@@ -85,8 +85,8 @@ impl Parse {
             let message = format!("version {PROTOCOL_VERSION} of the protocol is spoken here");
             return Err(self.refusal(connection, 0, RejectReason::UnknownVersion, message));
         }
-        if !connection.name_itself(&hello.sender.to_arc()) {
-            let message = "this connection has another sender's name already".to_owned();
+        if !connection.name_itself(hello.sender.to_arc()) {
+            let message = "this connection has said hello already".to_owned();
             return Err(self.refusal(connection, 0, RejectReason::SenderTaken, message));
         }
         Ok(())

@@ -13,26 +13,39 @@ const LONGEST: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Patience {
     counters: Arc<PipelineCounters>,
+    /// Whether this stage could last use the store. Each has its own: a full disk can still be read.
     store_ok: Arc<AtomicBool>,
+    /// What was told of a failure that lasts.
+    told: Option<Told>,
     wait: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Temporary,
+    Lasting,
 }
 
 // === impl Patience ===
 
 impl Patience {
     pub(crate) fn new(counters: Arc<PipelineCounters>, store_ok: Arc<AtomicBool>) -> Self {
-        Self { counters, store_ok, wait: FIRST }
+        Self { counters, store_ok, told: None, wait: FIRST }
     }
 
     /// It failed: tells so, and waits a while.
     pub(crate) async fn after(&mut self, error: &StoreError) {
         PipelineCounters::add(&self.counters.store_failures, 1);
-        if self.store_ok.swap(false, Ordering::Relaxed) {
-            match error.is_temporary() {
-                true => {
-                    tracing::warn!(%error, "the store fails: senders are held back until it works")
+        self.store_ok.store(false, Ordering::Relaxed);
+        let kind = if error.is_temporary() { Told::Temporary } else { Told::Lasting };
+        if self.told.replace(kind) != Some(kind) {
+            match kind {
+                Told::Temporary => {
+                    tracing::warn!(%error, "the store fails: senders are held back until it works");
                 }
-                false => tracing::error!(%error, "the store fails, and won't work by waiting"),
+                Told::Lasting => {
+                    tracing::error!(%error, "the store fails, and won't work by waiting")
+                }
             }
         }
         sleep(self.wait).await;
@@ -42,7 +55,8 @@ impl Patience {
     /// It worked.
     pub(crate) fn over(&mut self) {
         self.wait = FIRST;
-        if !self.store_ok.swap(true, Ordering::Relaxed) {
+        if self.told.take().is_some() {
+            self.store_ok.store(true, Ordering::Relaxed);
             tracing::info!("the store works again");
         }
     }

@@ -7,6 +7,7 @@ use crate::pipeline::item::{Order, Priced};
 use crate::pipeline::meter::StageMeter;
 use crate::pipeline::rejections::Rejections;
 use crate::pipeline::signal_cell::SignalCell;
+use crate::pipeline::stale_senders::StaleSenders;
 use crate::store::{Appended, PricedBatch, Refused, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +28,7 @@ pub(crate) struct Keeper<S> {
     pub signal: SignalCell,
     pub limits: FrameLimits,
     pub patience: Patience,
+    pub stale: StaleSenders,
     /// The last batch that is durable.
     pub durable: Arc<AtomicU64>,
 }
@@ -112,6 +114,10 @@ impl<S: Store> Keeper<S> {
             Refused::NameTooLong => (RejectReason::Malformed, None),
         };
         self.rejections.note(connection, reason.name(), &why);
+        // Sent again it must not be taken for one that is stored.
+        if let Some(sender) = connection.sender() {
+            self.stale.add(Arc::clone(sender));
+        }
         if let Some(seq) = seq {
             let (signal, message) = (self.signal.get(), why.to_string());
             connection.reject(Reject { seq, reason, retry_after_ms, signal, message });

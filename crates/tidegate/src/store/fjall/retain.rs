@@ -34,18 +34,21 @@ fn delete(
     let mut deleted = 0;
     let mut rows = keyspace.range(from..until);
     loop {
-        let mut batch = engine.db.batch();
+        let (mut batch, mut seen) = (engine.db.batch(), 0);
         for row in rows.by_ref().take(ROWS_AT_ONCE) {
             let (key, value) = row.into_inner().map_err(trouble)?;
+            seen += 1;
             if is_old(&value) {
                 batch.remove(keyspace, key);
             }
         }
-        if batch.is_empty() {
+        if !batch.is_empty() {
+            deleted += batch.len() as u64;
+            engine.wait_for_room()?;
+            batch.commit().map_err(trouble)?;
+        }
+        if seen < ROWS_AT_ONCE {
             return Ok(deleted);
         }
-        deleted += batch.len() as u64;
-        engine.wait_for_room()?;
-        batch.commit().map_err(trouble)?;
     }
 }

@@ -273,7 +273,8 @@ impl Writer {
         while let Some(engine) = self.closing.take() {
             match Arc::try_unwrap(engine) {
                 Ok(engine) => drop(engine),
-                Err(_) if Instant::now() > deadline => {
+                Err(engine) if Instant::now() > deadline => {
+                    self.closing = Some(engine);
                     return Err(StoreError::Unavailable(
                         "a query holds the failed database".into(),
                     ));
