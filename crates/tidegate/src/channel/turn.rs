@@ -24,7 +24,7 @@ pub(super) fn poll_whole_turn(cx: &mut Context<'_>) -> Poll<Turn> {
 pub(super) fn poll_turn(cx: &mut Context<'_>) -> Poll<Turn> {
     let messages = MESSAGES.get().wrapping_add(1);
     MESSAGES.set(messages);
-    if messages % MESSAGES_PER_UNIT != 0 {
+    if !messages.is_multiple_of(MESSAGES_PER_UNIT) {
         return Poll::Ready(Turn(None));
     }
     let turn = poll_whole_turn(cx);
