@@ -23,7 +23,7 @@ const MESSAGES: u64 = 240_000;
 const CHUNKED_MESSAGES: u64 = 16 * MESSAGES;
 const CAPACITY: u32 = 4096;
 const CHUNK: usize = 64;
-const RESIZE_EVERY: Duration = Duration::from_micros(200);
+const RESIZE_EVERY: Duration = Duration::from_micros(500);
 /// What was asked for.
 const RESIZE_NS_MAX: f64 = 1_000.0;
 

@@ -213,6 +213,19 @@ async fn a_slot_reserved_before_the_close_is_still_received() {
     assert!(sender.reserve(Weight::one(0)).await.is_err());
 }
 
+/// It sleeps until the last that may still come is given up.
+#[tokio::test]
+async fn a_closed_receiver_that_sleeps_is_woken_by_a_slot_that_is_dropped() {
+    let (sender, mut receiver) = singles(1);
+    let slot = sender.reserve(Weight::one(0)).await.expect("it is open");
+    receiver.close();
+    let end = tokio::spawn(async move { receiver.recv().await });
+    yield_now().await;
+    assert!(!end.is_finished());
+    drop(slot);
+    assert_eq!(timeout(LONG, end).await.expect("it is woken").expect("it does not panic"), None);
+}
+
 #[tokio::test]
 async fn a_slot_takes_what_was_reserved_and_no_more() {
     let (sender, receiver) = windowed(Window { items: 4, bytes: 10 });

@@ -5,7 +5,7 @@ use super::gauge::WindowGauge;
 use super::inbox::{Found, Inbox, Taken};
 use super::lease::Lease;
 use super::sync::{Arc, Padded};
-use super::turn::poll_turn;
+use super::turn::{Turn, poll_turn, poll_whole_turn};
 use super::weight::Weigh;
 use std::collections::VecDeque;
 use std::fmt;
@@ -37,7 +37,8 @@ impl<T: Weigh> WindowedReceiver<T> {
 
     /// As [`recv`](Self::recv), for those who write futures by hand.
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        self.poll_take(cx, |receiver| receiver.take_released())
+        let turn = ready!(poll_turn(cx));
+        self.poll_take(cx, turn, |receiver| receiver.take_released())
     }
 
     /// A message that is queued now; its credits return at once.
@@ -64,7 +65,11 @@ impl<T: Weigh> WindowedReceiver<T> {
             Some(())
         };
         if limit > 0 {
-            poll_fn(|cx| self.poll_take(cx, |receiver| take(receiver, out))).await;
+            poll_fn(|cx| {
+                let turn = ready!(poll_whole_turn(cx));
+                self.poll_take(cx, turn, |receiver| take(receiver, out))
+            })
+            .await;
         }
         out.len() - before
     }
@@ -79,7 +84,11 @@ impl<T: Weigh> WindowedReceiver<T> {
         if limit == 0 {
             return Some(Lease::new(&self.gate, Credits::NONE));
         }
-        poll_fn(|cx| self.poll_take(cx, |receiver| receiver.take_leased(out, limit))).await
+        poll_fn(|cx| {
+            let turn = ready!(poll_whole_turn(cx));
+            self.poll_take(cx, turn, |receiver| receiver.take_leased(out, limit))
+        })
+        .await
     }
 
     /// As [`lease_many`](Self::lease_many), of what is queued now.
@@ -101,9 +110,9 @@ impl<T: Weigh> WindowedReceiver<T> {
     fn poll_take<R>(
         &mut self,
         cx: &mut Context<'_>,
+        turn: Turn,
         mut take: impl FnMut(&mut Self) -> Option<R>,
     ) -> Poll<Option<R>> {
-        let turn = ready!(poll_turn(cx));
         let mut taken = take(self);
         if taken.is_none() {
             match self.inbox.0.take(&mut self.taken, Some(cx.waker())) {

@@ -15,14 +15,19 @@ thread_local! {
 /// What a turn has cost. It counts only if something came of it.
 pub(super) struct Turn(Option<RestoreOnPending>);
 
-/// Whether the task may go on; if not, it is woken when it may.
+/// Whether the task may go on with many messages at once, for a whole unit; if not, it is woken when it may.
+pub(super) fn poll_whole_turn(cx: &mut Context<'_>) -> Poll<Turn> {
+    poll_proceed(cx).map(|restore| Turn(Some(restore)))
+}
+
+/// Whether the task may go on with one message; if not, it is woken when it may.
 pub(super) fn poll_turn(cx: &mut Context<'_>) -> Poll<Turn> {
     let messages = MESSAGES.get().wrapping_add(1);
     MESSAGES.set(messages);
-    if messages % MESSAGES_PER_UNIT != 0 {
+    if !messages.is_multiple_of(MESSAGES_PER_UNIT) {
         return Poll::Ready(Turn(None));
     }
-    let turn = poll_proceed(cx).map(|restore| Turn(Some(restore)));
+    let turn = poll_whole_turn(cx);
     if turn.is_pending() {
         // The next attempt is for the same message.
         MESSAGES.set(messages.wrapping_sub(1));
