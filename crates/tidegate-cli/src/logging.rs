@@ -25,7 +25,9 @@ pub fn start(log: &LogConfig) -> Result<(), Failure> {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
-        .with_writer(std::io::stderr);
+        .with_writer(std::io::stderr)
+        // It would be told to standard error as well: on a full disk that panics, and ends the process.
+        .log_internal_errors(false);
     let started = match log.format {
         LogFormat::Text => subscriber.try_init(),
         LogFormat::Json => subscriber.json().flatten_event(true).try_init(),

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read as _};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Place {
             .args(["--set", &format!("ingest.store={}", self.folder.join("store").display())])
             .current_dir(&self.folder)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(std::fs::File::create(self.folder.join("log")).unwrap())
             .spawn()
             .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -213,6 +213,32 @@ fn record(number: u64) -> UsageRecord {
 /// All of 1 … `last`, each once.
 fn all_up_to(last: u64) -> (u64, String) {
     (last, (last * (last + 1) / 2).to_string())
+}
+
+#[test]
+fn what_is_refused_is_logged_with_the_reason_and_the_address_and_not_once_for_each() {
+    let place = Place::new("refused");
+    let _ingest = place.start();
+    let mut peer = TcpStream::connect(&place.frames).unwrap();
+    let address = peer.local_addr().unwrap();
+    // A hundred frames of a kind that there is not.
+    for _ in 0..100 {
+        peer.write_all(b"\x00\x00\x00\x04\x01\x09\x02\x00").unwrap();
+    }
+    let since = Instant::now();
+    loop {
+        let log = std::fs::read_to_string(place.folder.join("log")).unwrap();
+        let refusals: Vec<_> = log.lines().filter(|line| line.contains("refused what")).collect();
+        if let Some(first) = refusals.first() {
+            assert!(first.contains(&address.to_string()), "{first}");
+            assert!(first.contains("unknown_kind"), "{first}");
+            // One a second.
+            assert!(refusals.len() as u64 <= since.elapsed().as_secs() + 1, "{log}");
+            return;
+        }
+        assert!(since.elapsed() < LONGEST, "nothing is logged: {log}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -128,3 +128,28 @@ async fn write(mut writer: OwnedWriteHalf, connection: Arc<Connection>, write_ti
     // The peer may be gone already, which ends it just as well.
     let _ = writer.shutdown().await;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    async fn read_of(sent: &[u8]) -> BytesMut {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut reader, _writer) = listener.accept().await.unwrap().0.into_split();
+        peer.write_all(sent).await.unwrap();
+        reader.readable().await.unwrap();
+        let chunk = fill(&mut reader, &mut BytesMut::new()).await.unwrap().unwrap();
+        chunk.try_into_mut().expect("nobody else holds it")
+    }
+
+    /// Windows count bytes: what is kept alive must not be many times as much.
+    #[tokio::test]
+    async fn what_was_read_keeps_no_more_memory_alive_than_twice_what_it_counts() {
+        for count in [1, 100, 5_000, CHUNK] {
+            let chunk = read_of(&vec![7; count]).await;
+            assert!(!chunk.is_empty() && chunk.capacity() <= 2 * chunk.len(), "{count}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! One name at two connections, and batches that come again.
 
 use crate::gateway::eventually;
+use crate::shared::folder::TempFolder;
 use crate::support::{Database, Peer, Said, TestIngest, batch, batch_of, record};
 use tidegate::MessageClass;
 use tidegate::frame::RejectReason;
@@ -57,6 +58,40 @@ async fn a_batch_that_comes_again_while_the_first_is_under_way_counts_once() {
     eventually("the others are told", || ingest.stats().counts.batches_repeated == 2).await;
     let rows = ingest.usage().await;
     assert_eq!((rows[0].records, rows[0].quantity), (2, Some(11.into())));
+}
+
+/// A copy that was priced would use up the cheap tier, though it is not stored.
+#[tokio::test]
+async fn a_batch_that_comes_again_is_priced_once() {
+    let tariffs = r#"
+[[tariff]]
+name = "tiers"
+tenants = "*"
+meter = "tokens"
+period = "month"
+tiers = [{ up_to = 10, price = "1" }, { price = "100" }]
+"#;
+    let folder = TempFolder::new("tariffs");
+    let file = folder.path().join("tariffs.toml");
+    std::fs::write(&file, tariffs).unwrap();
+    let database = Database::shared();
+    let ingest = TestIngest::start_with(|config| {
+        config.store = database.url();
+        config.tariffs = Some(file);
+    });
+    let mut peer = Peer::named(ingest.frames, "a").await;
+    let blocked = database.block().await;
+    let of_eight = |seq| batch_of(MessageClass::Data, (seq, 0), &[record("a", 3), record("a", 5)]);
+    for seq in [1, 1, 1, 2, 1, 2] {
+        peer.send(&of_eight(seq)).await;
+    }
+    eventually("all copies are in", || ingest.stats().counts.records == 12).await;
+    blocked.lift().await;
+    peer.acked(2).await;
+    let rows = ingest.usage().await;
+    assert_eq!((rows[0].records, rows[0].quantity), (4, Some(16.into())));
+    // 10 at the first price, 6 at the second.
+    assert_eq!(rows[0].amount, 610.into());
 }
 
 #[tokio::test]

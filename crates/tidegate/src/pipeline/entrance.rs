@@ -60,3 +60,26 @@ impl Entrance {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::{Window, windowed};
+    use tidegate_core::signal::{LevelConfig, LevelGauge};
+
+    /// Its sender waits for an answer, and is not idle, also while nobody has looked at what it sent.
+    #[tokio::test]
+    async fn what_nobody_has_looked_at_yet_is_unanswered() {
+        let (chunks, _receiver) = windowed(Window::of_items(1_024));
+        let gauge = LevelGauge::new(LevelConfig::default()).unwrap();
+        let signal = SignalCell::new(gauge.signal());
+        let entrance = Entrance::new(chunks, signal, Arc::new(StageMeter::new()));
+        let peer = "127.0.0.1:7".parse().unwrap();
+        let connection = entrance.connect(peer, Protocol::Frames);
+        assert_eq!(connection.unanswered(), 0);
+        entrance.push(&connection, Bytes::from_static(b"half of")).await.unwrap();
+        assert_eq!(connection.unanswered(), 1);
+        connection.looked_at();
+        assert_eq!(connection.unanswered(), 0);
+    }
+}
