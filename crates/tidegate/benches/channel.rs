@@ -7,9 +7,9 @@
 //! round measures every case, in a new order; a ratio is taken within a round, so that a busy or a slow machine
 //! disturbs both of its sides. Exit code 1 if a target is missed.
 //!
-//! By chunks, a message costs less than to make it, and what is left is the tasks taking turns: a window bounds how
-//! much passes in one turn. With one producer and half of this capacity, chunks are about 11 times as fast as
-//! tokio's channel one by one, and so are vectors through tokio's channel.
+//! By chunks, a message costs less than to make it, and what is left is the tasks taking turns: a window bounds
+//! how much passes in one turn. With one producer and half of this capacity, chunks are about 11 times as fast
+//! as tokio's channel one by one, and so are vectors through tokio's channel.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -39,7 +39,7 @@ enum Channel {
     Flume,
     Kanal,
     Crossfire,
-    AsyncChannel,
+    Async,
     Windowed,
     TokioChunks,
     WindowedChunks,
@@ -232,7 +232,7 @@ impl Channel {
         Self::Flume,
         Self::Kanal,
         Self::Crossfire,
-        Self::AsyncChannel,
+        Self::Async,
         Self::Windowed,
         Self::TokioChunks,
         Self::WindowedChunks,
@@ -244,7 +244,7 @@ impl Channel {
             Self::Flume => "flume",
             Self::Kanal => "kanal",
             Self::Crossfire => "crossfire",
-            Self::AsyncChannel => "async-channel",
+            Self::Async => "async-channel",
             Self::Windowed => "windowed, resized",
             Self::TokioChunks => "tokio mpsc of vectors",
             Self::WindowedChunks => "windowed, resized, by 64",
@@ -284,7 +284,7 @@ impl Case {
                 let channel = crossfire::mpsc::bounded_async(capacity);
                 one_by_one!(self, runtime, channel, send, recv, Ok(message) => message)
             }
-            Channel::AsyncChannel => {
+            Channel::Async => {
                 let channel = async_channel::bounded(capacity);
                 one_by_one!(self, runtime, channel, send, recv, Ok(message) => message)
             }
