@@ -2,6 +2,7 @@ use clap::Args;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use tidegate::frame::{FrameLimits, SenderName};
+use tidegate::line_protocol::{LineConfig, Precision};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -33,6 +34,12 @@ pub struct SendFlags {
     /// Records in a batch, at most what the server takes
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = batch_parser())]
     pub batch: u32,
+    /// What one of a line's timestamp is, as the server's ingest.line_precision
+    #[arg(long, value_name = "UNIT", default_value = "ns", value_parser = precision)]
+    pub precision: Precision,
+    /// The tag of a line that names who pays, as the server's ingest.tenant_tag
+    #[arg(long, value_name = "TAG", default_value = "tenant")]
+    pub tenant_tag: String,
     /// At most so many records a second
     #[arg(long, value_name = "RECORDS")]
     pub rate: Option<NonZeroU32>,
@@ -57,10 +64,20 @@ impl SendFlags {
         self.file == Path::new("-")
     }
 
+    /// How lines become records.
+    pub fn lines(&self) -> LineConfig {
+        let (tenant_tag, precision) = (self.tenant_tag.clone(), self.precision);
+        LineConfig { tenant_tag, precision, ..LineConfig::default() }
+    }
+
     /// Where batches are cut.
     pub fn limits(&self) -> FrameLimits {
         FrameLimits { batch_records_max: self.batch, ..FrameLimits::default() }
     }
+}
+
+fn precision(text: &str) -> Result<Precision, String> {
+    Precision::from_name(text).ok_or_else(|| "write ns, us, ms or s".to_owned())
 }
 
 fn address(text: &str) -> Result<String, String> {
@@ -95,7 +112,10 @@ mod tests {
         assert!(flags.is_stdin() && flags.quiet && !flags.strict);
         assert_eq!((flags.to.as_str(), flags.limits().batch_records_max), ("db:7", 9));
         assert_eq!((flags.rate.map(NonZeroU32::get), flags.timeout), (Some(5), Some(3)));
-        assert_eq!(parse("a.lp").unwrap().to, "127.0.0.1:7070");
+        let plain = parse("a.lp").unwrap();
+        assert_eq!((plain.to.as_str(), plain.lines()), ("127.0.0.1:7070", LineConfig::default()));
+        let lines = parse("a.lp --precision ms --tenant-tag customer").unwrap().lines();
+        assert_eq!((lines.precision, &*lines.tenant_tag), (Precision::Ms, "customer"));
     }
 
     #[test]
@@ -105,6 +125,7 @@ mod tests {
             ("a.lp --to db:0", "HOST:PORT"),
             ("a.lp --to :7070", "HOST:PORT"),
             ("a.lp --sender two,words", "sender's name"),
+            ("a.lp --precision h", "ns, us, ms or s"),
             ("a.lp --batch 0", "1..=4096"),
             ("a.lp --batch 5000", "1..=4096"),
             ("a.lp --rate 0", "--rate"),

@@ -6,6 +6,10 @@
 //! Messages of 64 bytes, one and four producers, one receiver, all tasks of one runtime with two threads. Every
 //! round measures every case, in a new order; a ratio is taken within a round, so that a busy or a slow machine
 //! disturbs both of its sides. Exit code 1 if a target is missed.
+//!
+//! By chunks, a message costs less than to make it, and what is left is the tasks taking turns: a window bounds
+//! how much passes in one turn. With one producer and half of this capacity, chunks are about 11 times as fast
+//! as tokio's channel one by one, and so are vectors through tokio's channel.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -35,7 +39,7 @@ enum Channel {
     Flume,
     Kanal,
     Crossfire,
-    AsyncChannel,
+    Async,
     Windowed,
     TokioChunks,
     WindowedChunks,
@@ -187,7 +191,10 @@ where
 
 /// One message at a time through a channel with these names for its ends' methods.
 macro_rules! one_by_one {
-    ($case:expr, $runtime:expr, $channel:expr, $send:ident, $recv:ident, $some:pat => $message:expr) => {{
+    (
+        $case:expr, $runtime:expr, $channel:expr,
+        $send:ident, $recv:ident, $some:pat => $message:expr
+    ) => {{
         let (sender, receiver) = $channel;
         #[allow(unused_mut)]
         let mut receiver = receiver;
@@ -225,7 +232,7 @@ impl Channel {
         Self::Flume,
         Self::Kanal,
         Self::Crossfire,
-        Self::AsyncChannel,
+        Self::Async,
         Self::Windowed,
         Self::TokioChunks,
         Self::WindowedChunks,
@@ -237,7 +244,7 @@ impl Channel {
             Self::Flume => "flume",
             Self::Kanal => "kanal",
             Self::Crossfire => "crossfire",
-            Self::AsyncChannel => "async-channel",
+            Self::Async => "async-channel",
             Self::Windowed => "windowed, resized",
             Self::TokioChunks => "tokio mpsc of vectors",
             Self::WindowedChunks => "windowed, resized, by 64",
@@ -277,7 +284,7 @@ impl Case {
                 let channel = crossfire::mpsc::bounded_async(capacity);
                 one_by_one!(self, runtime, channel, send, recv, Ok(message) => message)
             }
-            Channel::AsyncChannel => {
+            Channel::Async => {
                 let channel = async_channel::bounded(capacity);
                 one_by_one!(self, runtime, channel, send, recv, Ok(message) => message)
             }

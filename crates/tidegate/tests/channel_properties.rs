@@ -136,7 +136,7 @@ impl World {
                 prop_assert_eq!(lease.load(), *load);
             }
             Step::EndLease(which) if !self.leases.is_empty() => {
-                let _ = self.leases.swap_remove(which.index(self.leases.len()));
+                drop(self.leases.swap_remove(which.index(self.leases.len())));
             }
             Step::Resize(window) => {
                 self.receiver.gauge().resize(window);

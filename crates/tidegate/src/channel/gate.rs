@@ -8,9 +8,10 @@
 //! take from `open`, and what is put back is in `returned`, until a sender that finds too little moves it over.
 //! It is never negative and never taken from, so `open` alone never promises more than there is.
 //!
-//! The line of those who wait is in [`line`](super::line). Whoever finds too little in both words sets [`Word::WAITING`]
-//! in both and joins it. From then on nobody takes credits past it, and every return of credits sees the flag in
-//! the very word it adds to: so no wake-up is lost. Everything but the two fast paths holds the lock.
+//! The line of those who wait is in [`line`](super::line). Whoever finds too little in both words sets
+//! [`Word::WAITING`] in both and joins it. From then on nobody takes credits past it, and every return of credits
+//! sees the flag in the very word it adds to: so no wake-up is lost. Everything but the two fast paths holds the
+//! lock.
 
 use super::credits::{Credits, Word};
 use super::sync::{Arc, AtomicI64, AtomicU64, Mutex, MutexGuard, Ordering, Padded, lock};
@@ -145,8 +146,8 @@ impl Gate {
         self.try_take_some(choose)
     }
 
-    /// As [`try_take`](Self::try_take), of all there is; and what is heavier than the whole window is taken from an
-    /// empty channel.
+    /// As [`try_take`](Self::try_take), of all there is; and what is heavier than the whole window is taken from
+    /// an empty channel.
     pub(super) fn try_take_any(&self, charge: Credits) -> Result<(), NotTaken> {
         match self.try_take(charge) {
             Err(NotTaken::Full) => {}
@@ -235,8 +236,8 @@ impl Gate {
     /// Whether it was closed, and all that was taken has been received. If not, `waker` is woken when what is on
     /// its way is given up; when it is sent, that is for the inbox to say.
     ///
-    /// The balance first: a lease that ends meanwhile then makes this say no, and wakes the receiver; the other way
-    /// round it could hide a message on its way.
+    /// The balance first: a lease that ends meanwhile then makes this say no, and wakes the receiver; the other
+    /// way round it could hide a message on its way.
     pub(super) fn is_ended(&self, waker: Option<&Waker>) -> bool {
         if !self.is_closed() {
             return false;

@@ -74,8 +74,8 @@ impl<T: Weigh> WindowedReceiver<T> {
         out.len() - before
     }
 
-    /// As [`recv_many`](Self::recv_many), but the credits return only when the lease ends. `None` when nothing more
-    /// will come. With a `limit` of 0 the lease holds nothing.
+    /// As [`recv_many`](Self::recv_many), but the credits return only when the lease ends. `None` when nothing
+    /// more will come. With a `limit` of 0 the lease holds nothing.
     ///
     /// # Cancel safety
     ///

@@ -44,7 +44,7 @@ impl<T: Weigh> WindowedSender<T> {
         }
     }
 
-    /// Sends when there is room, and leaves the message where it is until then. With `None` there is nothing to do.
+    /// Sends when there is room, and leaves the message where it is until then. `None` is nothing to send.
     ///
     /// # Errors
     ///

@@ -26,8 +26,8 @@ pub(super) use shuttle::sync::{
 #[repr(align(128))]
 pub(super) struct Padded<T>(pub(super) T);
 
-/// No lock here is held while a task is woken, or a message is weighed or dropped: nothing foreign can come back to
-/// it, or leave it in the middle of a change.
+/// No lock here is held while a task is woken, or a message is weighed or dropped: nothing foreign can come back
+/// to it, or leave it in the middle of a change.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

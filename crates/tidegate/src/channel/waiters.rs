@@ -183,11 +183,16 @@ mod tests {
     proptest! {
         /// Against a plain list of those who wait, whatever joins, leaves and is served.
         #[test]
-        fn the_order_is_that_of_joining(steps in prop::collection::vec((0_u8..3, any::<prop::sample::Index>()), 0..200)) {
+        fn the_order_is_that_of_joining(
+            steps in prop::collection::vec((0_u8..3, any::<prop::sample::Index>()), 0..200),
+        ) {
             let (mut list, mut expected, mut most) = (WaitList::default(), VecDeque::new(), 0);
             for (number, (step, which)) in (1_i64..).zip(steps) {
                 match step {
-                    0 => expected.push_back((number, list.join(ask(number), Waker::noop().clone()))),
+                    0 => {
+                        let ticket = list.join(ask(number), Waker::noop().clone());
+                        expected.push_back((number, ticket));
+                    }
                     1 if !expected.is_empty() => {
                         let at = which.index(expected.len());
                         let (_, ticket) = expected.remove(at).expect("it is in the list");
@@ -196,7 +201,8 @@ mod tests {
                     _ => if let Some((number, ticket)) = expected.pop_front() {
                         prop_assert!(list.grant_first(Credits::new(number, 0)).is_some());
                         let (answer, _) = list.look(&ticket, Waker::noop());
-                        prop_assert!(matches!(answer, Answer::Granted(given) if given.items() == number));
+                        let Answer::Granted(given) = answer else { panic!("{answer:?}") };
+                        prop_assert_eq!(given.items(), number);
                     }
                 }
                 most = most.max(expected.len());

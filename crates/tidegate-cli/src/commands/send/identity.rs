@@ -16,6 +16,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use tidegate::client::Numbering;
 use tidegate::frame::{FrameLimits, SenderName};
+use tidegate::line_protocol::LineConfig;
 
 /// To be raised when the same file would be cut into other batches than before.
 const CUT_VERSION: u8 = 1;
@@ -58,8 +59,8 @@ impl Identity {
                 "--sender: at most {NAME_BYTES_MAX} bytes for a file: its digest is added"
             )));
         }
-        let content = read_through(file, flags.strict).map_err(|error| error.failure(flags))?;
-        let digest = named_digest(content.as_ref(), flags.limits());
+        let content = read_through(file, flags).map_err(|error| error.failure(flags))?;
+        let digest = named_digest(content.as_ref(), flags.limits(), &flags.lines());
         Ok(Self {
             sender: name(format!("{prefix}/{}", hex(&digest.as_ref()[..DIGEST_BYTES])))?,
             numbering: Numbering::FromOne,
@@ -85,9 +86,9 @@ impl Unread {
     }
 }
 
-fn read_through(file: &mut impl Read, strict: bool) -> Result<Digest, Unread> {
+fn read_through(file: &mut impl Read, flags: &SendFlags) -> Result<Digest, Unread> {
     let mut context = Context::new(&SHA256);
-    let mut lines = LineReader::new(0);
+    let mut lines = LineReader::new(flags.lines(), 0);
     let mut chunk = vec![0; 256 * 1024];
     loop {
         let read = match file.read(&mut chunk) {
@@ -97,26 +98,30 @@ fn read_through(file: &mut impl Read, strict: bool) -> Result<Digest, Unread> {
             Err(error) => return Err(Unread::Io(error)),
         };
         context.update(&chunk[..read]);
-        if strict {
+        if flags.strict {
             let parsed = lines.read(chunk[..read].to_vec().into());
             parsed.wrong.into_iter().next().map_or(Ok(()), |wrong| Err(Unread::Wrong(wrong)))?;
         }
     }
-    if strict {
+    if flags.strict {
         let parsed = lines.finish();
         parsed.wrong.into_iter().next().map_or(Ok(()), |wrong| Err(Unread::Wrong(wrong)))?;
     }
     Ok(context.finish())
 }
 
-/// The digest of a content and of where it is cut.
-fn named_digest(content: &[u8], limits: FrameLimits) -> Digest {
+/// The digest of a content, of how it is read and of where it is cut.
+fn named_digest(content: &[u8], limits: FrameLimits, lines: &LineConfig) -> Digest {
     let mut context = Context::new(&SHA256);
     let FrameLimits { frame_bytes_max, batch_records_max, batch_names_max } = limits;
     context.update(&[CUT_VERSION]);
     for limit in [frame_bytes_max, batch_records_max, batch_names_max] {
         context.update(&limit.to_be_bytes());
     }
+    context.update(lines.precision.name().as_bytes());
+    context.update(&[0]);
+    context.update(lines.tenant_tag.as_bytes());
+    context.update(&[0]);
     context.update(content);
     context.finish()
 }
@@ -137,7 +142,8 @@ mod tests {
     fn a_name_follows_from_the_content_and_the_cuts() {
         let limits = FrameLimits::default();
         let other = FrameLimits { batch_records_max: 7, ..limits };
-        let digest = |content: &[u8], limits| hex(named_digest(content, limits).as_ref());
+        let lines = LineConfig::default();
+        let digest = |content: &[u8], limits| hex(named_digest(content, limits, &lines).as_ref());
         assert_eq!(digest(b"a", limits), digest(b"a", limits));
         assert_ne!(digest(b"a", limits), digest(b"b", limits));
         assert_ne!(digest(b"a", limits), digest(b"a", other));

@@ -43,10 +43,10 @@ pub struct WrongLine {
 // === impl LineReader ===
 
 impl LineReader {
-    pub fn new(now_ns: i64) -> Self {
+    pub fn new(config: LineConfig, now_ns: i64) -> Self {
         Self {
             cutter: LineCutter::new(LineCutter::LINE_BYTES_MAX),
-            parser: LineParser::new(LineConfig::default()),
+            parser: LineParser::new(config),
             names: Names::default(),
             now_ns,
             lines: 0,
@@ -130,7 +130,7 @@ mod tests {
 
     /// Reads the text in pieces of this size.
     fn read(text: &str, piece: usize) -> (Vec<i64>, Vec<u64>, u64) {
-        let mut reader = LineReader::new(0);
+        let mut reader = LineReader::new(LineConfig::default(), 0);
         let pieces = text.as_bytes().chunks(piece).map(|piece| piece.to_vec().into());
         let mut parsed: Vec<_> = pieces.map(|piece| reader.read(piece)).collect();
         parsed.push(reader.finish());

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tidegate::line_protocol::LineConfig;
 use tokio::sync::mpsc;
 
 /// How much is read and parsed at once.
@@ -23,6 +24,7 @@ pub struct Source {
     pub identity: Identity,
     /// How long it is, if it has an end that is known.
     pub bytes: Option<u64>,
+    lines: LineConfig,
     input: Box<dyn Read + Send>,
 }
 
@@ -60,7 +62,8 @@ impl Source {
         let length = about.len();
         let identity = Identity::of_file(flags, &mut (&file).take(length))?;
         file.rewind().map_err(usage)?;
-        Ok(Self { name, identity, bytes: Some(length), input: Box::new(file.take(length)) })
+        let (bytes, input) = (Some(length), Box::new(file.take(length)));
+        Ok(Self { name, identity, bytes, lines: flags.lines(), input })
     }
 
     fn stream(
@@ -68,7 +71,8 @@ impl Source {
         flags: &SendFlags,
         input: Box<dyn Read + Send>,
     ) -> Result<Self, Failure> {
-        Ok(Self { name, identity: Identity::of_stream(flags)?, bytes: None, input })
+        let identity = Identity::of_stream(flags)?;
+        Ok(Self { name, identity, bytes: None, lines: flags.lines(), input })
     }
 
     /// Reads and parses on a thread of its own, a little ahead of what is taken.
@@ -77,7 +81,8 @@ impl Source {
     pub fn pieces(self) -> mpsc::Receiver<Piece> {
         let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
         thread::spawn(move || {
-            let last = read_all(self.input, self.identity.content.as_deref(), &sender);
+            let lines = LineReader::new(self.lines, now_ns());
+            let last = read_all(self.input, lines, self.identity.content.as_deref(), &sender);
             // Nobody listens any more: then nobody asks for the end either.
             let _ = sender.blocking_send(last);
         });
@@ -87,10 +92,10 @@ impl Source {
 
 fn read_all(
     mut input: Box<dyn Read + Send>,
+    mut lines: LineReader,
     expected: Option<&[u8]>,
     sender: &mpsc::Sender<Piece>,
 ) -> Piece {
-    let mut lines = LineReader::new(now_ns());
     let mut digest = Context::new(&SHA256);
     loop {
         let mut piece = vec![0; PIECE_BYTES];
