@@ -1,5 +1,5 @@
-//! `tidegate ingest` as a process: killed in the middle of a stream, with a disk that takes no more, and ended by a
-//! signal under load. Nothing that was acknowledged is missing, and nothing counts twice.
+//! `tidegate ingest` as a process: killed in the middle of a stream, with a disk that takes no more, and ended by
+//! a signal under load. Nothing that was acknowledged is missing, and nothing counts twice.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -158,11 +158,8 @@ struct Stream {
 impl Stream {
     fn start(frames: &str) -> Self {
         let mut config = ClientConfig::new("stream".parse().unwrap());
-        config.backoff = Decorrelated {
-            base: Duration::from_millis(20),
-            cap: Duration::from_millis(200),
-            ..config.backoff
-        };
+        config.backoff =
+            Decorrelated { base: Duration::from_millis(20), cap: Duration::from_millis(200) };
         let client = Arc::new(IngestClient::connect(frames, config).unwrap().0);
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, stopped) = (Arc::clone(&client), Arc::clone(&stop));

@@ -1,5 +1,5 @@
-//! What is asked of senders is also held to: telemetry is shed before it is decoded, single records are refused, and
-//! data never is.
+//! What is asked of senders is also held to: telemetry is shed before it is decoded, single records are refused,
+//! and data never is.
 
 use crate::gateway::eventually;
 use crate::support::{Database, Peer, TestIngest, batch, batch_of, record};

@@ -1,5 +1,5 @@
-//! The promise about a blocked stage once in real time, over real sockets, with the real client: a database that is
-//! stopped in the middle, and goes on.
+//! The promise about a blocked stage once in real time, over real sockets, with the real client: a database that
+//! is stopped in the middle, and goes on.
 
 use crate::gateway::eventually;
 use crate::shared::postgres::Postgres;

@@ -62,7 +62,8 @@ impl Replies {
         }
     }
 
-    /// A sign of life, with the signal that holds now; nothing before its peer was greeted, who would not expect it.
+    /// A sign of life, with the signal that holds now; nothing before its peer was greeted, who would not expect
+    /// it.
     pub(crate) fn beat(&self) -> Option<Bytes> {
         let (seqs, signal) = (SeqRanges::default(), self.signal.get());
         self.lock().is_greeted.then(|| Ack { seqs, signal }.encode())

@@ -1,5 +1,5 @@
-//! What the tests share: an ingestion on free ports, peers that speak to it byte by byte, and a database that can be
-//! held up.
+//! What the tests share: an ingestion on free ports, peers that speak to it byte by byte, and a database that can
+//! be held up.
 
 mod client;
 mod database;

@@ -8,8 +8,8 @@ use tokio::time::sleep;
 const FIRST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// What a stage does when the store fails: it waits and tries again, for as long as that takes. What it holds keeps
-/// its credits meanwhile, so the stages before it fill up, and then whoever sends is felt to wait.
+/// What a stage does when the store fails: it waits and tries again, for as long as that takes. What it holds
+/// keeps its credits meanwhile, so the stages before it fill up, and then whoever sends is felt to wait.
 #[derive(Debug)]
 pub(crate) struct Patience {
     counters: Arc<PipelineCounters>,
