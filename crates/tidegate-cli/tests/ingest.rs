@@ -161,7 +161,6 @@ impl Stream {
         config.backoff = Decorrelated {
             base: Duration::from_millis(20),
             cap: Duration::from_millis(200),
-            ..config.backoff
         };
         let client = Arc::new(IngestClient::connect(frames, config).unwrap().0);
         let stop = Arc::new(AtomicBool::new(false));

@@ -60,7 +60,6 @@ fn client(address: SocketAddr, name: &str) -> IngestClient {
     config.backoff = Decorrelated {
         base: Duration::from_millis(20),
         cap: Duration::from_millis(200),
-        ..config.backoff
     };
     IngestClient::connect(address.to_string(), config).unwrap().0
 }
