@@ -158,10 +158,8 @@ struct Stream {
 impl Stream {
     fn start(frames: &str) -> Self {
         let mut config = ClientConfig::new("stream".parse().unwrap());
-        config.backoff = Decorrelated {
-            base: Duration::from_millis(20),
-            cap: Duration::from_millis(200),
-        };
+        config.backoff =
+            Decorrelated { base: Duration::from_millis(20), cap: Duration::from_millis(200) };
         let client = Arc::new(IngestClient::connect(frames, config).unwrap().0);
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, stopped) = (Arc::clone(&client), Arc::clone(&stop));

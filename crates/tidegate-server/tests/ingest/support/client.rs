@@ -57,9 +57,7 @@ fn client(address: SocketAddr, name: &str) -> IngestClient {
     let mut config = ClientConfig::new(name.parse().unwrap());
     config.buffer_records = 20_000;
     config.in_flight_max = 256;
-    config.backoff = Decorrelated {
-        base: Duration::from_millis(20),
-        cap: Duration::from_millis(200),
-    };
+    config.backoff =
+        Decorrelated { base: Duration::from_millis(20), cap: Duration::from_millis(200) };
     IngestClient::connect(address.to_string(), config).unwrap().0
 }
