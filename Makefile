@@ -30,13 +30,13 @@ unit: ## Unit, integration and documentation tests
 
 # Loom needs its own cfg for every crate; its own directory keeps that from rebuilding all the others.
 loom: ## Every interleaving of the in-flight tracker, of the retry budget and of the windowed channel
-	RUSTFLAGS="--cfg loom" $(CARGO) test -p tidegate-core --release --locked \
+	RUSTFLAGS="--cfg loom" $(CARGO) test -p tidegate-core --profile model --locked \
 		--test loom_in_flight --test loom_retry_budget --target-dir target/loom
-	RUSTFLAGS="--cfg tidegate_loom" $(CARGO) test -p tidegate --release --locked \
+	RUSTFLAGS="--cfg tidegate_loom" $(CARGO) test -p tidegate --profile model --locked \
 		--no-default-features --features ingest --test loom_channel --target-dir target/loom-channel
 
 shuttle: ## Many random interleavings of the windowed channel, longer than loom can search through
-	RUSTFLAGS="--cfg tidegate_shuttle" $(CARGO) test -p tidegate --release --locked \
+	RUSTFLAGS="--cfg tidegate_shuttle" $(CARGO) test -p tidegate --profile model --locked \
 		--no-default-features --features ingest --test shuttle_channel --target-dir target/shuttle
 
 doc: ## The API documentation
@@ -49,6 +49,7 @@ bench: ## Measure decisions, queues, the gateway and the ingestion beside their 
 	@scripts/bench-deps
 	$(CARGO) build --release --locked
 	$(CARGO) bench --locked -p tidegate --bench admission --bench routing --bench outbox
+	$(CARGO) bench --locked -p tidegate --bench channel --bench wire --bench tariff --bench store --bench client
 	bench/gateway.py
 	bench/rejection.py
 	bench/memory.py

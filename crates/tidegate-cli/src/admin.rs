@@ -13,7 +13,7 @@ use tokio::time::timeout;
 /// The control plane answers at once or not at all.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// More than any of its answers.
-const BYTES_MAX: usize = 16 * 1024 * 1024;
+const BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// What a gateway's admin port said.
 #[derive(Debug)]

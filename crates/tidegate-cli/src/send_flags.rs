@@ -13,7 +13,8 @@ Examples:
 
 Sent again, the same file does not count twice: it is known by what is in it, and the server knows which parts
 of it are stored. That also resumes what was interrupted. To count the same file again on purpose, give another
---sender. A file that was changed is another file: all of it counts again.
+--sender. A file that was changed, or is sent with another --batch, --precision or --tenant-tag, is another
+file: all of it counts again.
 
 What comes on standard input counts each time it is sent, also with --sender.
 

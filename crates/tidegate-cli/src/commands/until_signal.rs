@@ -1,9 +1,12 @@
 use super::signals::Signals;
 use crate::failure::Failure;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tidegate_server::ingest::IngestError;
 use tokio::runtime::{Builder, Runtime};
+
+/// Signals so close to each other are one.
+const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Signals that are caught from the start, so that none is lost while something starts.
 pub struct UntilSignal {
@@ -33,13 +36,24 @@ impl UntilSignal {
             let draining = tokio::task::spawn_blocking(drain);
             tokio::select! {
                 drained = draining => drained.unwrap_or(ExitCode::FAILURE),
-                () = signals.next() => {
+                () = second(&mut signals) => {
                     tracing::warn!("stopped at once: what was under way is cut");
                     // The draining thread would keep the process; there is nothing left to wait for.
                     std::process::exit(1)
                 }
             }
         })
+    }
+}
+
+/// Another signal than the first: whoever signals a process and its group sends two at once, and means one.
+async fn second(signals: &mut Signals) {
+    let first = Instant::now();
+    loop {
+        signals.next().await;
+        if first.elapsed() > AT_ONCE {
+            return;
+        }
     }
 }
 

@@ -96,7 +96,7 @@ fn read(store: &str, flags: &UsageFlags, from_ns: i64, until_ns: i64) -> Result<
 fn table(told: &Value, by: By) -> String {
     let text = |value: &Value| match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.chars().map(printable).collect(),
         other => other.to_string(),
     };
     let named: &[(&str, &str)] = match by {
@@ -125,6 +125,13 @@ fn table(told: &Value, by: By) -> String {
     }
     let right = |column: usize| column >= named.len() - usize::from(by != By::Tenant);
     span + &aligned(&lines, right)
+}
+
+/// Names are whatever a sender says: what would move the cursor or turn the text around is not shown.
+fn printable(c: char) -> char {
+    let turns =
+        matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if c.is_control() || turns { char::REPLACEMENT_CHARACTER } else { c }
 }
 
 fn rounded(amount: &str) -> String {
@@ -176,6 +183,10 @@ mod tests {
              TENANT  RECORDS  NO TARIFF     AMOUNT\n\
              acme         12          0  1234.5678  EUR\n\
              é             3          3     0.0000  USD\n"
+        );
+        assert_eq!(
+            "a\u{9b}31m\u{202e}b".chars().map(printable).collect::<String>(),
+            "a\u{fffd}31m\u{fffd}b"
         );
         let none = json!({ "from": "a", "until": "b", "rows": [] });
         assert_eq!(table(&none, By::Both), "from a until b\nnothing was used\n");

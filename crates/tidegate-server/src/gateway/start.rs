@@ -15,7 +15,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use tidegate::InFlightTracker;
 use tidegate::retry::{BudgetLimits, RetryBudget};
 use tokio::runtime::{Builder, Runtime};
@@ -262,7 +262,12 @@ where
     F::Output: Send + 'static,
 {
     let runtime: Runtime = Builder::new_current_thread().enable_all().build()?;
-    thread::Builder::new().name(name).spawn(move || runtime.block_on(work()))
+    thread::Builder::new().name(name).spawn(move || {
+        let done = runtime.block_on(work());
+        // What only a thread can end, such as a long sum of usage, is not waited for.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        done
+    })
 }
 
 fn bind(address: SocketAddr, flag: &'static str) -> Result<StdTcpListener, GatewayError> {

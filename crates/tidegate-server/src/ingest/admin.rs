@@ -53,6 +53,8 @@ impl IngestNode {
                         _ = stop => {}
                     }
                 });
+                // A sum that somebody asked for and nobody waits for any more.
+                runtime.shutdown_timeout(Duration::from_secs(1));
             })?;
         Ok(Self { ingest, admin_address, admin, stop_admin })
     }

@@ -138,8 +138,9 @@ impl Ingest {
         let (done, finished) = std::sync::mpsc::sync_channel(1);
         let waiting = thread::spawn(move || {
             // One that panicked has logged it, and has left what it held.
-            let failed = self.threads.into_iter().filter_map(|thread| thread.join().err()).count();
-            let _ = done.send(failed == 0);
+            let panicked =
+                self.threads.into_iter().filter_map(|thread| thread.join().err()).count();
+            let _ = done.send(panicked == 0);
         });
         let flushed = match finished.recv_timeout(grace) {
             Ok(true) if !self.view.has_failed() => Flushed::All,

@@ -1,6 +1,6 @@
 //! How many may come at once, and what each may cost.
 
-use crate::gateway::eventually;
+use crate::http::eventually;
 use crate::support::{Peer, TestIngest, batch, lines_peer};
 use tokio::io::AsyncReadExt;
 

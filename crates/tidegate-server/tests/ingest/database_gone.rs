@@ -1,6 +1,6 @@
 //! The database is gone and comes back: senders are held up, nobody is told a lie, and nothing is lost or doubled.
 
-use crate::gateway::eventually;
+use crate::http::eventually;
 use crate::shared::postgres::Postgres;
 use crate::support::{Load, TestIngest};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Frames that are none: refused by reason, told to whoever sent them, and nobody else notices.
 
-use crate::gateway::eventually;
+use crate::http::eventually;
 use crate::support::{Peer, TestIngest, batch, batch_of, hello, record};
 use bytes::{BufMut, BytesMut};
 use tidegate::MessageClass;

@@ -1,6 +1,6 @@
 //! Peers that say nothing more, and never say that they are gone.
 
-use crate::gateway::eventually;
+use crate::http::eventually;
 use crate::support::{Database, Peer, TestIngest, batch, lines_peer};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

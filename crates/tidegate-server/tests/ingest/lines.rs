@@ -1,6 +1,6 @@
 //! Lines that are none, and lines that the network cut.
 
-use crate::gateway::eventually;
+use crate::http::eventually;
 use crate::support::{TestIngest, lines_peer};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;

@@ -19,6 +19,6 @@ mod truth;
 
 #[path = "../gateway/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of the binaries uses a part of it")]
-mod gateway;
+mod http;
 #[path = "../../../tidegate/tests/support/mod.rs"]
 mod shared;

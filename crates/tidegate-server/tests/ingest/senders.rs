@@ -1,6 +1,6 @@
 //! One name at two connections, and batches that come again.
 
-use crate::gateway::eventually;
+use crate::http::eventually;
 use crate::shared::folder::TempFolder;
 use crate::support::{Database, Peer, Said, TestIngest, batch, batch_of, record};
 use tidegate::MessageClass;

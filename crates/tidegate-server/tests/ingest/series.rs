@@ -1,6 +1,6 @@
 //! What is told of the ingestion: series that Prometheus reads, stats that say the same, and usage.
 
-use crate::gateway::{Client, eventually, promtool};
+use crate::http::{Client, eventually, promtool};
 use crate::support::{Peer, TestIngest, batch, lines_peer};
 use tokio::io::AsyncWriteExt;
 

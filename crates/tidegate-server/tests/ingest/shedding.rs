@@ -1,7 +1,7 @@
 //! What is asked of senders is also held to: telemetry is shed before it is decoded, single records are refused,
 //! and data never is.
 
-use crate::gateway::eventually;
+use crate::http::eventually;
 use crate::support::{Database, Peer, TestIngest, batch, batch_of, record};
 use tidegate::MessageClass;
 use tidegate::frame::RejectReason;

@@ -1,6 +1,6 @@
 //! The end: what was acknowledged is stored, and nobody waits longer than the grace time.
 
-use crate::gateway::eventually;
+use crate::http::eventually;
 use crate::support::{Database, Peer, Said, TestIngest, batch};
 use std::time::{Duration, Instant};
 use tidegate_server::ingest::Flushed;

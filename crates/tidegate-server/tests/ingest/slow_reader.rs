@@ -1,6 +1,6 @@
 //! A peer that sends and never reads its answers.
 
-use crate::gateway::eventually;
+use crate::http::eventually;
 use crate::support::{Peer, TestIngest, batch};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;

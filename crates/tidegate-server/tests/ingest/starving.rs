@@ -1,6 +1,6 @@
 //! One sender has a hundred times as much to send as the others. It waits for itself, not they for it.
 
-use crate::gateway::eventually;
+use crate::http::eventually;
 use crate::support::{Peer, TestIngest, batch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! The promise about a blocked stage once in real time, over real sockets, with the real client: a database that
 //! is stopped in the middle, and goes on.
 
-use crate::gateway::eventually;
+use crate::http::eventually;
 use crate::shared::postgres::Postgres;
 use crate::support::{Load, TestIngest};
 use std::fs;

@@ -6,6 +6,7 @@
 //!
 //! Nothing here knows a socket: a server pumps bytes between it and connections.
 
+mod assembly;
 mod common;
 mod config;
 mod connection;
@@ -14,7 +15,6 @@ mod entrance;
 mod held;
 mod item;
 mod meter;
-mod pipeline;
 mod regulate;
 mod rejections;
 mod replies;
@@ -25,10 +25,10 @@ mod stages;
 mod stale_senders;
 mod view;
 
+pub use assembly::{Back, Front, Pipeline};
 pub use config::{PipelineConfig, PipelineConfigError};
 pub use connection::{Connection, Protocol};
 pub use counters::{PipelineCounters, PipelineCounts, Rejected};
 pub use entrance::Entrance;
-pub use pipeline::{Back, Front, Pipeline};
 pub use snapshot::{PipelineSnapshot, StageSnapshot};
 pub use view::PipelineView;

@@ -1,4 +1,4 @@
-use crate::gateway::Client;
+use crate::http::Client;
 use crate::shared::folder::TempFolder;
 use serde_json::Value;
 use std::net::SocketAddr;

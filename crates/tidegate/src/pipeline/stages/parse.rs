@@ -37,7 +37,11 @@ impl Work for Parse {
             Content::Frame(frame) => match self.parse_frame(&connection, &frame) {
                 Ok(message) => Some(message),
                 Err(reject) => {
+                    let ends = reject.reason == RejectReason::UnknownVersion;
                     connection.reject(reject);
+                    if ends {
+                        connection.cut();
+                    }
                     None
                 }
             },
