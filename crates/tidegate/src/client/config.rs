@@ -197,7 +197,7 @@ mod tests {
             (ClientConfig { class: MessageClass::Control, ..good() }, "class is Control"),
             (ClientConfig { in_flight_max: 0, ..good() }, "in_flight_max is 0: set it to 1 … 512"),
             (ClientConfig { in_flight_max: 513, ..good() }, "in_flight_max is 513"),
-            (ClientConfig { buffer_records: 9, ..good() }, "buffer_records is 9: set it to 1024"),
+            (ClientConfig { buffer_records: 9, ..good() }, "buffer_records is 9: set it to 512"),
             (ClientConfig { buffer_bytes: 99, ..good() }, "buffer_bytes is 99: set it to 131072"),
             (ClientConfig { linger: hour, ..good() }, "linger is 3600s: set it to a minute"),
             (ClientConfig { connect_timeout: Duration::ZERO, ..good() }, "connect_timeout is 0"),
