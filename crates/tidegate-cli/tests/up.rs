@@ -138,6 +138,8 @@ fn a_second_signal_stops_at_once() {
     while !curl(&[&format!("{}/health/ready", up.admin)]).contains("draining") {
         assert!(draining.elapsed() < Duration::from_secs(30), "never began to drain");
     }
+    // Two within half a second are taken for one.
+    thread::sleep(Duration::from_millis(600));
     up.signal("-TERM");
     assert_eq!(up.end(), Some(1));
     assert_eq!(slow.join().unwrap(), "000", "what was under way is cut");

@@ -1,5 +1,5 @@
 use crate::failure::Failure;
-use jiff::civil::{Date, DateTime};
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,7 +8,6 @@ pub fn parse(flag: &str, text: &str, now: Timestamp) -> Result<Timestamp, Failur
     let at = |time: DateTime| time.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp());
     ago(text, now)
         .or_else(|| text.parse::<Timestamp>().ok())
-        .or_else(|| text.parse::<Date>().ok().and_then(|date| at(date.at(0, 0, 0, 0)).ok()))
         .or_else(|| text.parse::<DateTime>().ok().and_then(|time| at(time).ok()))
         .ok_or_else(|| {
             Failure::Usage(format!(

@@ -11,7 +11,8 @@ const LONGEST_NS: u64 = 60_000_000_000;
 /// How long a stage takes for what passes it.
 #[derive(Debug)]
 pub(crate) struct StageMeter {
-    histogram: Mutex<Histogram<u64>>,
+    /// None only if the constants below were out of range.
+    histogram: Mutex<Option<Histogram<u64>>>,
     longest_ns: AtomicU64,
     waited_ns: AtomicU64,
 }
@@ -32,7 +33,7 @@ pub(crate) struct ServiceTimes {
 impl StageMeter {
     pub(crate) fn new() -> Self {
         // Two digits: one in a hundred, where "twice the baseline" is asked.
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2).expect("constant bounds");
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2).ok();
         let [longest_ns, waited_ns] = [(); 2].map(|()| AtomicU64::new(0));
         Self { histogram: Mutex::new(histogram), longest_ns, waited_ns }
     }
@@ -45,7 +46,9 @@ impl StageMeter {
         let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.longest_ns.fetch_max(took_ns, Ordering::Relaxed);
         let each_ns = took_ns / items;
-        self.lock().saturating_record_n(each_ns.max(1), items);
+        if let Some(histogram) = &mut *self.lock() {
+            histogram.saturating_record_n(each_ns.max(1), items);
+        }
     }
 
     /// Runs what sends to the stage, and notes how long it waited for room.
@@ -69,7 +72,8 @@ impl StageMeter {
 
     /// What was recorded since this last gave something; nothing before that is enough for a percentile.
     pub(crate) fn take(&self) -> Option<ServiceTimes> {
-        let mut histogram = self.lock();
+        let mut locked = self.lock();
+        let histogram = locked.as_mut()?;
         if histogram.len() < LATENCY_SAMPLES_MIN {
             return None;
         }
@@ -82,7 +86,7 @@ impl StageMeter {
         Some(times)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Histogram<u64>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Histogram<u64>>> {
         self.histogram.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
