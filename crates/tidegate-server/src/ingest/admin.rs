@@ -1,3 +1,4 @@
+use super::start::bind;
 use super::{Flushed, Ingest, IngestError, IngestView, UsageError, usage_answer, write_metrics};
 use crate::config::Config;
 use crate::control::{Exposition, Handler, json_response, serve_operators, text, write_process};
@@ -31,14 +32,7 @@ impl IngestNode {
     ///
     /// When a port, the store or the tariffs can't be had, or the system refuses. Nothing is left running.
     pub fn start(config: &Config) -> Result<Self, IngestError> {
-        let address = config.listen.admin_address;
-        let key = "--admin-listen";
-        let listener = StdTcpListener::bind(address).map_err(|source| IngestError::Bind {
-            address,
-            key,
-            source,
-        })?;
-        listener.set_nonblocking(true)?;
+        let listener = bind(config.listen.admin_address, "--admin-listen")?;
         let admin_address = listener.local_addr()?;
         let ingest = Ingest::start(&config.ingest)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;

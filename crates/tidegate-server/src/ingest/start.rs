@@ -213,7 +213,8 @@ impl Drop for Watched {
     }
 }
 
-fn bind(address: SocketAddr, key: &'static str) -> Result<StdTcpListener, IngestError> {
+/// A port of its own, ready for a runtime.
+pub(super) fn bind(address: SocketAddr, key: &'static str) -> Result<StdTcpListener, IngestError> {
     let listener = StdTcpListener::bind(address).map_err(|source| IngestError::Bind {
         address,
         key,
