@@ -7,6 +7,8 @@
 //! - [`upstream`]: the servers behind it.
 //! - [`load`]: what those servers say of their load.
 //! - [`ingest`]: where usage records come in.
+//! - [`manager`]: tasks, from their submission to their end.
+//! - [`worker`]: an executor and its slots.
 //! - [`admission`]: the advice and the alerts that go with the tracker.
 //! - [`control`]: health, metrics, snapshots.
 //! - [`mock`]: a synthetic inference server, for when there is no real one.
@@ -19,6 +21,7 @@ pub mod control;
 pub mod gateway;
 pub mod ingest;
 pub mod load;
+pub mod manager;
 pub mod mock;
 pub mod proxy;
 pub mod rescue;
@@ -26,6 +29,7 @@ pub mod telemetry;
 mod tls;
 pub mod upstream;
 mod wire;
+pub mod worker;
 
 /// What workers are judged by, for those who show a configuration.
 pub use tidegate::routing;

@@ -11,6 +11,8 @@
 //! - [`channel`]: between two stages of the ingestion pipeline, a window that can change at any time.
 //! - [`pipeline`]: usage records on their way from a socket to a store, within windows that follow the load.
 //! - [`client`]: sends usage records to an ingest server, each counted once.
+//! - [`ledger`]: who holds the slots of executors, in this process or among many.
+//! - [`tasks`]: where tasks are kept, so that none is lost.
 //! - [`store`]: where the records of the ingestion pipeline are kept.
 //!
 //! ```
@@ -37,13 +39,15 @@ pub use tidegate_core::admission::{
     InFlightTracker, LoadState, MessageClass, MessageKind, MessagePriority, Outcome, OwnedPermit,
     Permit, PriorityLimits, PriorityLoadStats, Reason, Refusal, Role, Sharing,
 };
-pub use tidegate_core::{frame, line_protocol, sequence, signal, usage, window};
+pub use tidegate_core::{capacity, frame, line_protocol, sequence, signal, task, usage, window};
 
 #[cfg(feature = "ingest")]
 pub mod channel;
 #[cfg(feature = "ingest")]
 pub mod client;
 pub mod layer;
+#[cfg(feature = "tasks")]
+pub mod ledger;
 pub mod outbox;
 #[cfg(feature = "ingest")]
 pub mod pipeline;
@@ -53,6 +57,8 @@ pub mod routing;
 pub mod store;
 #[cfg(feature = "ingest")]
 pub mod tariff;
+#[cfg(feature = "tasks")]
+pub mod tasks;
 
 /// The README's example is a test, so that it stays true.
 #[cfg(doctest)]
