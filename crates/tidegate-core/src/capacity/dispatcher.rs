@@ -1,0 +1,512 @@
+use super::fleet::Fleet;
+use super::line::{Place, RuntimeId, WaitingLine};
+use super::order::{Answer, LeaseAnswer, Order};
+use super::placement::{Placement, Protocol, Step, Strategy, World};
+use super::{ExecutorId, Serves, Ticket};
+use crate::admission::MessagePriority;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long an executor that nobody could reach is left alone, unless it is seen to be up before.
+const UNREACHABLE_PAUSE: Duration = Duration::from_secs(1);
+/// How long a ledger that can't be asked is left alone.
+const LEDGER_PAUSE: Duration = Duration::from_millis(200);
+
+/// Decides which waiting attempt goes to which executor, and when. It is told what happens, and says what to do; it
+/// neither sends nor waits, so that the server and the simulator run the same one.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate_core::admission::MessagePriority::Normal;
+/// use tidegate_core::capacity::{
+///     Answer, Dispatcher, ExecutorId, Order, Placement, RuntimeId, Serves, Ticket,
+/// };
+///
+/// let (now, python, executor) = (Duration::ZERO, RuntimeId(0), ExecutorId(0));
+/// let mut dispatcher = Dispatcher::new(Placement::Pull);
+/// dispatcher.executor_up(executor, 1, Serves::All);
+/// dispatcher.submit(Ticket(1), Normal, python);
+/// dispatcher.submit(Ticket(2), Normal, python);
+/// let orders = dispatcher.orders(now, &mut || 0);
+/// assert_eq!(orders, [Order::Execute { ticket: Ticket(1), executor }]);
+/// dispatcher.answered(Ticket(1), Answer::Accepted, now);
+/// assert!(dispatcher.orders(now, &mut || 0).is_empty(), "the other waits, and occupies nobody");
+/// dispatcher.finished(Ticket(1));
+/// assert_eq!(dispatcher.orders(now, &mut || 0).len(), 1);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dispatcher {
+    strategy: Strategy,
+    world: World,
+    placed: BTreeMap<Ticket, Placing>,
+    ledger_after: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Placing {
+    place: Place,
+    runtime: RuntimeId,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Stage {
+    /// Asks the ledger.
+    Leasing,
+    /// Has a place in the ledger's line.
+    InLedgerLine,
+    /// Asks an executor to keep a slot.
+    Reserving(ExecutorId),
+    /// On its way to an executor.
+    Sent { to: ExecutorId, leased: bool },
+    /// An executor has it.
+    Runs { at: ExecutorId, leased: bool },
+}
+
+// === impl Dispatcher ===
+
+impl Dispatcher {
+    /// A dispatcher without executors.
+    #[must_use]
+    pub fn new(placement: Placement) -> Self {
+        Self {
+            strategy: Strategy::new(placement),
+            world: World { line: WaitingLine::default(), fleet: Fleet::default(), leasing: 0 },
+            placed: BTreeMap::new(),
+            ledger_after: None,
+        }
+    }
+
+    /// An attempt waits for a slot.
+    pub fn submit(&mut self, ticket: Ticket, priority: MessagePriority, runtime: RuntimeId) {
+        self.world.line.join(ticket, priority, runtime);
+    }
+
+    /// An attempt is not wanted any more, wherever it is. With what is to be undone at the ledger.
+    pub fn withdraw(&mut self, ticket: Ticket) -> Option<Order> {
+        self.world.line.leave(ticket);
+        self.strategy.forget(ticket);
+        self.end(ticket)
+    }
+
+    /// An executor answers, has so many slots and these runtimes.
+    pub fn executor_up(&mut self, id: ExecutorId, max: u32, serves: Serves) {
+        self.world.fleet.up(id, max, serves);
+    }
+
+    /// An executor does not answer. Attempts that were sent there stay where they are until more is known of them.
+    pub fn executor_down(&mut self, id: ExecutorId) {
+        if let Some(belief) = self.world.fleet.get_mut(id) {
+            belief.up = false;
+        }
+        self.strategy.lost_executor(id);
+    }
+
+    /// What an executor says of itself: so many slots taken. `changes` is what [`changes`](Self::changes) said when it was
+    /// asked: a report from before something changed says nothing of others.
+    pub fn reported(&mut self, id: ExecutorId, taken: u32, changes: u64) {
+        if let Some(belief) = self.world.fleet.get_mut(id)
+            && belief.changes == changes
+        {
+            belief.foreign = taken.saturating_sub(belief.ours);
+            if taken < belief.max {
+                belief.full_until = None;
+            }
+        }
+    }
+
+    /// What to give to [`reported`](Self::reported) with the answer to a question that is asked now.
+    #[must_use]
+    pub fn changes(&self, id: ExecutorId) -> u64 {
+        self.world.fleet.get(id).map_or(0, |belief| belief.changes)
+    }
+
+    /// What an executor said to an attempt that was sent to it. With what is to be undone at the ledger.
+    pub fn answered(&mut self, ticket: Ticket, answer: Answer, now: Duration) -> Option<Order> {
+        let Some(Stage::Sent { to, leased }) = self.placed.get(&ticket).map(|it| it.stage) else {
+            return None;
+        };
+        match answer {
+            Answer::Accepted => {
+                if let Some(placing) = self.placed.get_mut(&ticket) {
+                    placing.stage = Stage::Runs { at: to, leased };
+                }
+                None
+            }
+            Answer::Gone => self.send_back(ticket),
+            Answer::Full { retry_after } => {
+                let undo = self.send_back(ticket);
+                self.refused(to, now.saturating_add(retry_after));
+                undo
+            }
+            Answer::Unreachable => {
+                let undo = self.send_back(ticket);
+                self.unreachable(to, now);
+                undo
+            }
+        }
+    }
+
+    /// What an executor said to the reservation that an attempt asked for.
+    pub fn reserved(&mut self, ticket: Ticket, answer: Answer, now: Duration) -> Option<Order> {
+        let Some(Stage::Reserving(executor)) = self.placed.get(&ticket).map(|it| it.stage) else {
+            return None;
+        };
+        match answer {
+            Answer::Accepted => {
+                if let Some(placing) = self.placed.get_mut(&ticket) {
+                    placing.stage = Stage::Sent { to: executor, leased: false };
+                }
+                return Some(Order::Execute { ticket, executor });
+            }
+            Answer::Gone => {}
+            Answer::Full { retry_after } => {
+                self.refused(executor, now.saturating_add(retry_after));
+            }
+            Answer::Unreachable => self.unreachable(executor, now),
+        }
+        self.send_back(ticket);
+        None
+    }
+
+    /// What the ledger said to an attempt. With what to do next.
+    pub fn leased(&mut self, ticket: Ticket, answer: LeaseAnswer, now: Duration) -> Option<Order> {
+        let placing = self.placed.get(&ticket).copied();
+        let asked = placing.filter(|it| matches!(it.stage, Stage::Leasing | Stage::InLedgerLine));
+        let Some(placing) = asked else {
+            // It was withdrawn while the ledger was asked; what the ledger gave goes back.
+            return matches!(answer, LeaseAnswer::Granted(_) | LeaseAnswer::Waiting)
+                .then_some(Order::Unlease { ticket });
+        };
+        match answer {
+            LeaseAnswer::Granted(executor) => {
+                self.world.leasing -= 1;
+                self.occupy(executor);
+                let stage = Stage::Sent { to: executor, leased: true };
+                self.placed.insert(ticket, Placing { stage, ..placing });
+                Some(Order::Execute { ticket, executor })
+            }
+            LeaseAnswer::Waiting => {
+                self.placed.insert(ticket, Placing { stage: Stage::InLedgerLine, ..placing });
+                None
+            }
+            LeaseAnswer::Unavailable => {
+                self.ledger_after = Some(now.saturating_add(LEDGER_PAUSE));
+                self.send_back(ticket);
+                None
+            }
+        }
+    }
+
+    /// Slots may have come free in the ledger, or time goes by: those in its line ask again, in their order, which also
+    /// keeps their places there.
+    pub fn ledger_changed(&mut self, now: Duration) -> Vec<Order> {
+        let in_line = self.placed.iter_mut().filter(|(_, it)| it.stage == Stage::InLedgerLine);
+        let mut waiting: Vec<_> = in_line
+            .map(|(ticket, placing)| {
+                placing.stage = Stage::Leasing;
+                (placing.place, placing.runtime, *ticket)
+            })
+            .collect();
+        waiting.sort_by_key(|(place, ..)| *place);
+        let fleet = &self.world.fleet;
+        let again = waiting.into_iter().map(|(_, runtime, ticket)| {
+            let executors = fleet.open(runtime, now).map(|(id, _)| id).collect();
+            Order::Lease { ticket, executors }
+        });
+        again.collect()
+    }
+
+    /// An attempt is over, or lost for good: its slot is free. With what is to be undone at the ledger.
+    pub fn finished(&mut self, ticket: Ticket) -> Option<Order> {
+        self.end(ticket)
+    }
+
+    /// An attempt that another life of this manager, or another manager, has placed: it holds a slot there.
+    pub fn resume(
+        &mut self,
+        ticket: Ticket,
+        executor: ExecutorId,
+        place: Place,
+        runtime: RuntimeId,
+    ) {
+        self.occupy(executor);
+        let stage = Stage::Runs { at: executor, leased: false };
+        self.placed.insert(ticket, Placing { place, runtime, stage });
+    }
+
+    /// Everything that is to be done now. `chance` is a stream of random numbers.
+    pub fn orders(&mut self, now: Duration, chance: &mut dyn FnMut() -> u64) -> Vec<Order> {
+        let mut orders = Vec::new();
+        if self.strategy.protocol() == Protocol::Leased {
+            match self.ledger_after {
+                Some(after) if now < after => return orders,
+                _ => self.ledger_after = None,
+            }
+        }
+        while let Some(Step { ticket, executors }) = self.strategy.next(&self.world, now, chance) {
+            let Some((place, runtime)) = self.world.line.leave(ticket) else { break };
+            self.strategy.forget(ticket);
+            let first = executors.first().copied();
+            let (stage, order) = match (self.strategy.protocol(), first) {
+                (_, None) => break,
+                (Protocol::Leased, _) => {
+                    self.world.leasing += 1;
+                    (Stage::Leasing, Order::Lease { ticket, executors })
+                }
+                (Protocol::Reserved, Some(executor)) => {
+                    self.occupy(executor);
+                    (Stage::Reserving(executor), Order::Reserve { ticket, executor })
+                }
+                (Protocol::Direct, Some(executor)) => {
+                    self.occupy(executor);
+                    let stage = Stage::Sent { to: executor, leased: false };
+                    (stage, Order::Execute { ticket, executor })
+                }
+            };
+            self.placed.insert(ticket, Placing { place, runtime, stage });
+            orders.push(order);
+        }
+        orders
+    }
+
+    /// When [`orders`](Self::orders) may have something to say although nothing has happened.
+    #[must_use]
+    pub fn next_wake(&self, now: Duration) -> Option<Duration> {
+        if self.world.line.is_empty() {
+            return None;
+        }
+        let ledger = self.ledger_after.filter(|after| *after > now);
+        self.world.fleet.next_open(now).into_iter().chain(ledger).min()
+    }
+
+    /// How many are served before a waiting attempt; `None` when it does not wait.
+    #[must_use]
+    pub fn ahead_of(&self, ticket: Ticket) -> Option<u64> {
+        match self.placed.get(&ticket).map(|placing| placing.stage) {
+            Some(Stage::Leasing | Stage::InLedgerLine | Stage::Reserving(_)) => Some(0),
+            Some(_) => None,
+            None => self.world.line.ahead_of(ticket),
+        }
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.world.line.len()
+    }
+
+    /// What is believed of the executors.
+    #[must_use]
+    pub fn fleet(&self) -> &Fleet {
+        &self.world.fleet
+    }
+
+    /// Who waits.
+    #[must_use]
+    pub fn line(&self) -> &WaitingLine {
+        &self.world.line
+    }
+
+    fn occupy(&mut self, executor: ExecutorId) {
+        if let Some(belief) = self.world.fleet.get_mut(executor) {
+            belief.ours += 1;
+            belief.changes += 1;
+        }
+    }
+
+    fn vacate(&mut self, executor: ExecutorId) {
+        if let Some(belief) = self.world.fleet.get_mut(executor) {
+            belief.ours = belief.ours.saturating_sub(1);
+            belief.changes += 1;
+        }
+    }
+
+    fn refused(&mut self, executor: ExecutorId, until: Duration) {
+        if let Some(belief) = self.world.fleet.get_mut(executor) {
+            belief.full_until = Some(until);
+        }
+    }
+
+    fn unreachable(&mut self, executor: ExecutorId, now: Duration) {
+        self.refused(executor, now.saturating_add(UNREACHABLE_PAUSE));
+        self.strategy.lost_executor(executor);
+    }
+
+    /// An attempt that was not taken goes back to its old place.
+    fn send_back(&mut self, ticket: Ticket) -> Option<Order> {
+        let placing = self.placed.get(&ticket).copied()?;
+        let undo = self.end(ticket);
+        self.world.line.put_back(ticket, placing.place, placing.runtime);
+        undo
+    }
+
+    fn end(&mut self, ticket: Ticket) -> Option<Order> {
+        let placing = self.placed.remove(&ticket)?;
+        match placing.stage {
+            Stage::Leasing | Stage::InLedgerLine => {
+                self.world.leasing -= 1;
+                return Some(Order::Unlease { ticket });
+            }
+            Stage::Reserving(executor) => self.vacate(executor),
+            Stage::Sent { to, leased } | Stage::Runs { at: to, leased } => {
+                self.vacate(to);
+                // Whoever frees a slot knows better than the refusal of before.
+                if let Some(belief) = self.world.fleet.get_mut(to)
+                    && matches!(placing.stage, Stage::Runs { .. })
+                {
+                    belief.full_until = None;
+                }
+                return leased.then_some(Order::Unlease { ticket });
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use MessagePriority::{High, Normal};
+
+    const NOW: Duration = Duration::ZERO;
+    const PYTHON: RuntimeId = RuntimeId(0);
+    const SH: RuntimeId = RuntimeId(1);
+
+    fn dispatcher(placement: Placement, executors: u32, tickets: u64) -> Dispatcher {
+        let mut dispatcher = Dispatcher::new(placement);
+        for id in 0..executors {
+            dispatcher.executor_up(ExecutorId(id), 1, Serves::All);
+        }
+        for ticket in 0..tickets {
+            dispatcher.submit(Ticket(ticket), Normal, PYTHON);
+        }
+        dispatcher
+    }
+
+    fn orders(dispatcher: &mut Dispatcher, now: Duration) -> Vec<Order> {
+        let mut state = 7_u64;
+        dispatcher.orders(now, &mut || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state >> 33
+        })
+    }
+
+    fn executed(order: &Order) -> (u64, u32) {
+        match order {
+            Order::Execute { ticket, executor } => (ticket.0, executor.0),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn pull_sends_one_to_each_free_slot_and_the_rest_waits() {
+        let mut it = dispatcher(Placement::Pull, 3, 5);
+        let sent: Vec<_> = orders(&mut it, NOW).iter().map(executed).collect();
+        assert_eq!(sent, [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!(it.ahead_of(Ticket(4)), Some(1));
+        assert!(orders(&mut it, NOW).is_empty());
+        it.answered(Ticket(1), Answer::Accepted, NOW);
+        it.finished(Ticket(1));
+        assert_eq!(orders(&mut it, NOW).iter().map(executed).collect::<Vec<_>>(), [(3, 1)]);
+    }
+
+    #[test]
+    fn a_refused_attempt_keeps_its_place_and_the_executor_is_left_alone() {
+        let mut it = dispatcher(Placement::Pull, 1, 2);
+        orders(&mut it, NOW);
+        let retry_after = Duration::from_secs(2);
+        it.answered(Ticket(0), Answer::Full { retry_after }, NOW);
+        it.submit(Ticket(9), High, PYTHON);
+        assert_eq!(it.ahead_of(Ticket(0)), Some(1), "behind High, before the others");
+        assert!(orders(&mut it, Duration::from_secs(1)).is_empty());
+        assert_eq!(it.next_wake(NOW), Some(retry_after));
+        assert_eq!(executed(&orders(&mut it, retry_after)[0]).0, 9);
+    }
+
+    #[test]
+    fn a_report_that_is_out_of_date_blocks_nobody() {
+        let mut it = dispatcher(Placement::Pull, 1, 1);
+        orders(&mut it, NOW);
+        let asked = it.changes(ExecutorId(0));
+        it.answered(Ticket(0), Answer::Accepted, NOW);
+        it.finished(Ticket(0));
+        it.reported(ExecutorId(0), 1, asked);
+        it.submit(Ticket(1), Normal, PYTHON);
+        assert_eq!(orders(&mut it, NOW).len(), 1);
+        it.answered(Ticket(1), Answer::Accepted, NOW);
+        it.finished(Ticket(1));
+        it.reported(ExecutorId(0), 1, it.changes(ExecutorId(0)));
+        it.submit(Ticket(2), Normal, PYTHON);
+        assert!(orders(&mut it, NOW).is_empty(), "somebody else has the slot");
+    }
+
+    #[test]
+    fn what_nobody_can_run_holds_nobody_up() {
+        for placement in Placement::ALL {
+            let mut it = Dispatcher::new(placement);
+            it.executor_up(ExecutorId(0), 1, Serves::Only(vec![SH]));
+            it.submit(Ticket(0), High, PYTHON);
+            it.submit(Ticket(1), Normal, SH);
+            let found = orders(&mut it, NOW);
+            let (Order::Execute { ticket, .. }
+            | Order::Reserve { ticket, .. }
+            | Order::Lease { ticket, .. }) = found[0].clone()
+            else {
+                panic!("{found:?}");
+            };
+            assert_eq!((found.len(), ticket), (1, Ticket(1)), "{placement}");
+        }
+    }
+
+    #[test]
+    fn queues_are_left_when_their_executor_dies_and_robbed_when_another_idles() {
+        let mut it = dispatcher(Placement::Queue, 2, 20);
+        let first = orders(&mut it, NOW);
+        assert_eq!(first.len(), 2, "one for each slot");
+        let mut served = 2;
+        // Only one of the two ever frees its slot: it serves its own line, and then the other's.
+        let (mut running, at) = executed(&first[0]);
+        loop {
+            it.answered(Ticket(running), Answer::Accepted, NOW);
+            it.finished(Ticket(running));
+            let next = orders(&mut it, NOW);
+            let Some(order) = next.first() else { break };
+            let (ticket, executor) = executed(order);
+            assert_eq!((next.len(), executor), (1, at));
+            running = ticket;
+            served += 1;
+        }
+        assert_eq!(served, 20);
+    }
+
+    #[test]
+    fn leases_are_asked_in_order_and_given_back() {
+        let mut it = dispatcher(Placement::Semaphore, 2, 9);
+        let asked = orders(&mut it, NOW);
+        assert_eq!(asked.len(), 3, "the free slots, and one who waits in the ledger's line");
+        let to = ExecutorId(1);
+        let next = it.leased(Ticket(0), LeaseAnswer::Granted(to), NOW).unwrap();
+        assert_eq!(executed(&next), (0, 1));
+        assert_eq!(it.leased(Ticket(1), LeaseAnswer::Waiting, NOW), None);
+        assert_eq!(it.leased(Ticket(2), LeaseAnswer::Waiting, NOW), None);
+        let again = it.ledger_changed(NOW);
+        assert!(matches!(&again[..], [Order::Lease { ticket: Ticket(1), .. }, _]), "{again:?}");
+        it.answered(Ticket(0), Answer::Accepted, NOW);
+        assert_eq!(it.finished(Ticket(0)), Some(Order::Unlease { ticket: Ticket(0) }));
+        assert_eq!(it.withdraw(Ticket(1)), Some(Order::Unlease { ticket: Ticket(1) }));
+        let late = it.leased(Ticket(1), LeaseAnswer::Granted(to), NOW);
+        assert_eq!(late, Some(Order::Unlease { ticket: Ticket(1) }), "given too late");
+    }
+
+    #[test]
+    fn reservations_come_before_the_attempt() {
+        let mut it = dispatcher(Placement::Reserve, 1, 2);
+        let executor = ExecutorId(0);
+        assert_eq!(orders(&mut it, NOW), [Order::Reserve { ticket: Ticket(0), executor }]);
+        let next = it.reserved(Ticket(0), Answer::Accepted, NOW);
+        assert_eq!(next, Some(Order::Execute { ticket: Ticket(0), executor }));
+        assert_eq!(it.answered(Ticket(0), Answer::Gone, NOW), None);
+        assert_eq!(orders(&mut it, NOW), [Order::Reserve { ticket: Ticket(0), executor }]);
+    }
+}

@@ -1,0 +1,56 @@
+use super::super::ExecutorId;
+use super::super::line::Place;
+use super::{PlaceNext, Protocol, Step, World};
+use std::cmp::Reverse;
+use std::time::Duration;
+
+/// One line. As long as an executor has a free slot and somebody waits who can use it, the first who can goes there; of
+/// several executors to the one with the most room.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pull {
+    reserves: bool,
+}
+
+// === impl Pull ===
+
+impl Pull {
+    /// Attempts are sent at once: what is believed of the slots is nearly always right.
+    pub fn direct() -> Self {
+        Self { reserves: false }
+    }
+
+    /// A slot is reserved first.
+    pub fn reserving() -> Self {
+        Self { reserves: true }
+    }
+}
+
+impl PlaceNext for Pull {
+    fn next(
+        &mut self,
+        world: &World,
+        now: Duration,
+        _chance: &mut dyn FnMut() -> u64,
+    ) -> Option<Step> {
+        if world.line.is_empty() {
+            return None;
+        }
+        let mut best: Option<(Place, Reverse<u32>, ExecutorId, Step)> = None;
+        for (id, executor) in world.fleet.iter() {
+            let free = executor.free(now);
+            if free == 0 {
+                continue;
+            }
+            let Some((place, ticket)) = world.line.head(&executor.serves) else { continue };
+            let rank = (place, Reverse(free), id);
+            if best.as_ref().is_none_or(|(p, f, i, _)| rank < (*p, *f, *i)) {
+                best = Some((place, Reverse(free), id, Step { ticket, executors: vec![id] }));
+            }
+        }
+        best.map(|(.., step)| step)
+    }
+
+    fn protocol(&self) -> Protocol {
+        if self.reserves { Protocol::Reserved } else { Protocol::Direct }
+    }
+}
