@@ -1,10 +1,30 @@
 //! Tasks: taken in, kept, placed on executors, followed to their end.
 
+mod actor;
+mod attempt;
+mod book;
 mod command;
+mod commands;
 mod desk;
 mod error;
+mod event;
+mod events;
+mod housekeeping;
+mod http_link;
+mod keeping;
+mod link;
+mod meters;
+mod placing;
+mod recovery;
+mod runtimes;
+mod start;
+mod terms;
 mod view;
+mod views;
 
 pub use desk::{TaskDesk, Watch};
 pub use error::DeskError;
+pub use meters::{ExecutorGauge, ManagerGauges, ManagerMeters, MeterSnapshot, Repeated};
+pub use start::{Manager, Place};
+pub use terms::ManagerTerms;
 pub use view::{Submit, TaskList, TaskNotice, TaskView};

@@ -1,0 +1,139 @@
+use super::actor::Actor;
+use super::attempt::Attempt;
+use super::event::Event;
+use super::link::Offered;
+use crate::worker::ReserveBody;
+use std::sync::Arc;
+use tidegate::capacity::{Answer, ExecutorId, LeaseAnswer, Order, Ticket};
+use tidegate::ledger::{Acquired, Ledger, SlotRequest};
+use tidegate::tasks::TaskStore;
+use tokio::sync::watch;
+
+// === impl Actor ===
+
+impl<S: TaskStore, L: Ledger> Actor<S, L> {
+    /// Does what the dispatcher says.
+    pub fn place(&mut self) {
+        if self.draining {
+            return;
+        }
+        let now = self.now();
+        let chance = &self.chance;
+        for order in self.dispatcher.orders(now, &mut || chance.next()) {
+            self.obey(order);
+        }
+    }
+
+    pub fn obey(&mut self, order: Order) {
+        match order {
+            Order::Execute { ticket, executor } => self.send(ticket, executor),
+            Order::Reserve { ticket, executor } => self.reserve(ticket, executor),
+            Order::Lease { ticket, executors } => self.lease(ticket, &executors),
+            Order::Unlease { ticket } => self.unlease(ticket),
+        }
+    }
+
+    fn send(&mut self, ticket: Ticket, executor: ExecutorId) {
+        let Some(attempt) = self.attempt(ticket, executor) else { return };
+        self.meters.sent();
+        tokio::spawn(attempt.drive());
+    }
+
+    /// What drives the task from now on. Nothing else changes its state meanwhile.
+    pub fn attempt(&mut self, ticket: Ticket, executor: ExecutorId) -> Option<Attempt<S>> {
+        let place = self.executors.get(executor.0 as usize)?;
+        let (name, link) = (place.name.clone(), Arc::clone(&place.link));
+        let entry = self.book.get_mut(ticket)?;
+        let (cancel, cancelled) = watch::channel(entry.record.state.cancel_asked);
+        entry.driven = Some(cancel);
+        entry.output.clear();
+        Some(Attempt {
+            ticket,
+            record: entry.record.clone(),
+            executor: name,
+            link,
+            store: Arc::clone(&self.store),
+            events: self.events.clone(),
+            cancel: cancelled,
+            lease: self.terms.lease,
+            output_bytes_max: self.terms.output_bytes_max,
+            reservation: entry.reservation.take(),
+            kept: entry.record.state.version,
+            unsure: None,
+        })
+    }
+
+    fn reserve(&mut self, ticket: Ticket, executor: ExecutorId) {
+        let Some(entry) = self.book.get(ticket) else { return };
+        let Some(place) = self.executors.get(executor.0 as usize) else { return };
+        let body = ReserveBody {
+            eval_id: entry.record.id.as_str().to_owned(),
+            ttl: self.terms.lease.as_secs_f64(),
+            attempt: entry.record.state.attempt + 1,
+        };
+        let (link, events) = (Arc::clone(&place.link), self.events.clone());
+        tokio::spawn(async move {
+            let (answer, reservation) = match link.reserve(&body).await {
+                Offered::Taken(reservation) => (Answer::Accepted, Some(reservation)),
+                Offered::Full { retry_after } => (Answer::Full { retry_after }, None),
+                Offered::Unreachable => (Answer::Unreachable, None),
+                // What may have been reserved runs out by itself.
+                Offered::Gone | Offered::Never(_) | Offered::Unknown(_) => {
+                    (Answer::Unreachable, None)
+                }
+            };
+            let _ = events.send(Event::Reserved { ticket, answer, reservation }).await;
+        });
+    }
+
+    fn lease(&mut self, ticket: Ticket, executors: &[ExecutorId]) {
+        let Some(entry) = self.book.get(ticket) else { return };
+        let named = executors.iter().filter_map(|id| self.executors.get(id.0 as usize));
+        let request = SlotRequest {
+            holder: entry.record.id.attempt(entry.record.state.attempt + 1),
+            priority: entry.record.spec.priority,
+            executors: named.map(|executor| executor.name.clone()).collect(),
+            ttl: self.terms.lease,
+        };
+        let names: Vec<_> = self.executors.iter().map(|executor| executor.name.clone()).collect();
+        let (ledger, events) = (Arc::clone(&self.ledger), self.events.clone());
+        tokio::spawn(async move {
+            let (answer, lease) = match ledger.acquire(&request).await {
+                Ok(Acquired::Granted(lease)) => {
+                    let at = names.iter().position(|name| *name == lease.executor);
+                    let at = at.and_then(|at| u32::try_from(at).ok());
+                    match at {
+                        Some(at) => (LeaseAnswer::Granted(ExecutorId(at)), Some(lease)),
+                        // An executor that this manager does not know; it was granted by an earlier life.
+                        None => {
+                            let _ = ledger.release(&lease).await;
+                            (LeaseAnswer::Unavailable, None)
+                        }
+                    }
+                }
+                Ok(Acquired::Waiting { .. }) => (LeaseAnswer::Waiting, None),
+                Err(error) => {
+                    tracing::warn!(%error, "no slot can be had");
+                    (LeaseAnswer::Unavailable, None)
+                }
+            };
+            let _ = events.send(Event::Leased { ticket, answer, lease }).await;
+        });
+    }
+
+    fn unlease(&mut self, ticket: Ticket) {
+        let Some(entry) = self.book.get_mut(ticket) else { return };
+        let lease = entry.lease.take();
+        let holder = entry.record.id.attempt(entry.record.state.attempt + 1);
+        let ledger = Arc::clone(&self.ledger);
+        tokio::spawn(async move {
+            let undone = match &lease {
+                Some(lease) => ledger.release(lease).await,
+                None => ledger.withdraw(&holder).await,
+            };
+            if let Err(error) = undone {
+                tracing::warn!(%error, "a slot was not given back; it returns with its time");
+            }
+        });
+    }
+}

@@ -1,0 +1,96 @@
+use super::DeskError;
+use super::actor::Actor;
+use super::attempt::{millis, now_ms};
+use super::command::Reply;
+use super::event::Event;
+use super::view::{TaskList, TaskView};
+use std::sync::Arc;
+use tidegate::ledger::Ledger;
+use tidegate::store::StoreError;
+use tidegate::task::TaskStatus;
+use tidegate::tasks::{TaskPage, TaskQuery, TaskRecord, TaskStore};
+
+// === impl Actor ===
+
+impl<S: TaskStore, L: Ledger> Actor<S, L> {
+    /// A task with its place in the line.
+    pub fn view(&self, record: &TaskRecord) -> TaskView {
+        let mut view = TaskView::of(record);
+        if record.state.status != TaskStatus::Queued {
+            return view;
+        }
+        let Some(ticket) = self.book.ticket(&record.id) else { return view };
+        if let Some(ahead) = self.dispatcher.ahead_of(ticket) {
+            let (fleet, now) = (self.dispatcher.fleet(), self.now());
+            let wait = self.estimate.wait(ahead, fleet.slots(), fleet.free(now));
+            view.queue_position = Some(ahead);
+            view.estimated_wait_ms = wait.map(millis);
+        }
+        view
+    }
+
+    pub fn list(&self, query: TaskQuery, reply: Reply<TaskList>) {
+        let (store, events) = (Arc::clone(&self.store), self.events.clone());
+        tokio::spawn(async move {
+            let page = store.list(&query).await;
+            let _ = events.send(Event::Listed { page, status: query.status, reply }).await;
+        });
+    }
+
+    /// Those that are not over are known better here than in the store.
+    pub fn listed(
+        &self,
+        page: Result<TaskPage, StoreError>,
+        status: Option<TaskStatus>,
+        reply: Reply<TaskList>,
+    ) {
+        let answer = page.map(|page| {
+            let views = page.tasks.iter().map(|record| {
+                let live = self.book.ticket(&record.id).and_then(|ticket| self.book.get(ticket));
+                self.view(live.map_or(record, |entry| &entry.record))
+            });
+            let wanted = views.filter(|view| status.is_none_or(|status| view.status == status));
+            TaskList { tasks: wanted.collect(), next: page.next }
+        });
+        let _ = reply.send(answer.map_err(|error| DeskError::Store(error.to_string())));
+    }
+}
+
+// === impl TaskView ===
+
+impl TaskView {
+    /// What the record alone tells.
+    pub(super) fn of(record: &TaskRecord) -> Self {
+        let (spec, state) = (&record.spec, &record.state);
+        let ending = state.ending.as_ref();
+        let queued = state.status == TaskStatus::Queued;
+        Self {
+            id: record.id.clone(),
+            status: state.status,
+            runtime: spec.runtime.clone(),
+            priority: spec.priority,
+            timeout_ms: spec.timeout_ms,
+            retries: spec.retries,
+            args: spec.args.clone(),
+            env: spec.env.clone(),
+            attempt: state.attempt,
+            failures: state.failures,
+            losses: state.losses,
+            submitted_ms: state.submitted_ms,
+            started_ms: state.started_ms,
+            ended_ms: state.ended_ms,
+            queue_position: None,
+            queue_age_ms: queued.then(|| now_ms().saturating_sub(state.queued_ms)),
+            estimated_wait_ms: None,
+            not_before_ms: state.not_before_ms,
+            executor: state.placed.as_ref().map(|placed| placed.executor.to_string()),
+            cancel_asked: state.cancel_asked,
+            reason: ending.map(|ending| ending.reason),
+            exit_code: ending.and_then(|ending| ending.exit_code),
+            message: ending.map(|ending| ending.message.clone()).unwrap_or_default(),
+            stopped: ending.map(|ending| ending.stopped.clone()).unwrap_or_default(),
+            ran_ms: ending.map(|ending| ending.ran_ms),
+            output_cut: ending.is_some_and(|ending| ending.output_cut),
+        }
+    }
+}
