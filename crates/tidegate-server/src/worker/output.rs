@@ -20,6 +20,7 @@ struct Inner {
     pieces: Vec<Piece>,
     bytes: usize,
     cut: bool,
+    closed: bool,
     /// The beginning of a character whose end has yet to be written, by stream.
     tails: [Vec<u8>; 2],
 }
@@ -41,7 +42,7 @@ impl OutputLog {
     /// False when the limit is reached. What fits is kept.
     pub(super) fn write(&self, stream: OutputStream, bytes: &[u8]) -> bool {
         let mut inner = self.lock();
-        if inner.cut {
+        if inner.cut || inner.closed {
             return false;
         }
         let mut whole = std::mem::take(inner.tail(stream));
@@ -60,9 +61,10 @@ impl OutputLog {
         goes_on
     }
 
-    /// Nothing more is written: characters that were not finished won't be.
+    /// Nothing more is taken: characters that were not finished won't be.
     pub(super) fn close(&self) {
         let mut inner = self.lock();
+        inner.closed = true;
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             if !std::mem::take(inner.tail(stream)).is_empty() {
                 inner.push(stream, "\u{FFFD}", self.bytes_max);
@@ -77,6 +79,13 @@ impl OutputLog {
         let first = inner.pieces.partition_point(|piece| piece.end() <= place);
         let news = inner.pieces[first..].iter().map(|piece| piece.after(place)).collect();
         (news, inner.bytes as u64, inner.cut)
+    }
+
+    /// Gives up what is held, to make room; what was written is told to have been cut.
+    pub(super) fn forget(&self) {
+        let mut inner = self.lock();
+        inner.cut |= !inner.pieces.is_empty();
+        inner.pieces = Vec::new();
     }
 
     /// How much was written.
@@ -131,7 +140,7 @@ impl Inner {
     fn push(&mut self, stream: OutputStream, text: &str, bytes_max: usize) {
         let room = bytes_max - self.bytes;
         self.cut |= text.len() > room;
-        let text = &text[..text.floor_char_boundary(room)];
+        let text = &text[..floor_char(text, room)];
         if text.is_empty() {
             return;
         }
@@ -160,9 +169,14 @@ impl Piece {
 
     fn after(&self, place: usize) -> OutputChunk {
         let text = &self.chunk.text;
-        let skipped = text.floor_char_boundary(place.saturating_sub(self.from));
+        let skipped = floor_char(text, place.saturating_sub(self.from));
         OutputChunk { stream: self.chunk.stream, text: text[skipped..].to_owned() }
     }
+}
+
+/// The last place at or before `at` that is not inside of a character.
+pub(super) fn floor_char(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use super::output::OutputLog;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::task::{ExecutionKey, OutputStream};
+use tidegate::task::{EndReason, Ending, ExecutionKey, Outcome, OutputStream};
 use tokio::sync::watch;
 
 /// One execution, as a runner is given it.
@@ -104,5 +104,22 @@ impl StopSwitch {
             now.get_or_insert(why);
             first
         });
+    }
+}
+
+// === impl StopWhy ===
+
+impl StopWhy {
+    /// How an execution ends that was stopped for this.
+    #[must_use]
+    pub fn ending(self) -> Ending {
+        let (reason, message) = match self {
+            Self::Cancelled => (EndReason::Cancelled, "it was told to stop"),
+            Self::LeaseExpired => {
+                (EndReason::LeaseExpired, "nobody asked for it for as long as its lease")
+            }
+            Self::Draining => (EndReason::Cancelled, "the executor ends"),
+        };
+        Ending::new(Outcome::Cancelled, reason).because(message)
     }
 }
