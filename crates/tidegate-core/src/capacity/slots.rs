@@ -34,7 +34,10 @@ pub struct ExecutorSlots {
     running: BTreeMap<ExecutionKey, Run>,
     reserved: BTreeMap<ExecutionKey, Reservation>,
     past: BTreeMap<ExecutionKey, Past>,
-    past_order: VecDeque<ExecutionKey>,
+    /// What is over, and what was cancelled before it came: the oldest first, and each within its own bound. Cancelling
+    /// what nobody sends must not make the executor forget what it has run.
+    ended_order: VecDeque<ExecutionKey>,
+    cancelled_order: VecDeque<ExecutionKey>,
     past_max: usize,
 }
 
@@ -117,12 +120,13 @@ impl ExecutorSlots {
             running: BTreeMap::new(),
             reserved: BTreeMap::new(),
             past: BTreeMap::new(),
-            past_order: VecDeque::new(),
+            ended_order: VecDeque::new(),
+            cancelled_order: VecDeque::new(),
             past_max: Self::PAST_MAX,
         }
     }
 
-    /// The same, remembering at most so many executions that are over.
+    /// The same, remembering at most so many executions that are over, and as many that were cancelled before they came.
     #[must_use]
     pub fn remembering(mut self, past_max: usize) -> Self {
         self.past_max = past_max;
@@ -296,6 +300,13 @@ impl ExecutorSlots {
         out
     }
 
+    /// Frees the slots of reservations that have run out, and says how many. Every other method does so first.
+    pub fn expire_reservations(&mut self, now: Duration) -> usize {
+        let before = self.reserved.len();
+        self.reserved.retain(|_, held| held.expires_at > now);
+        before - self.reserved.len()
+    }
+
     /// When [`expire`](Self::expire) will next have something to do.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Duration> {
@@ -319,16 +330,16 @@ impl ExecutorSlots {
         fence
     }
 
-    fn expire_reservations(&mut self, now: Duration) {
-        self.reserved.retain(|_, held| held.expires_at > now);
-    }
-
+    /// A key is remembered once: what has ended can't be cancelled before it comes, nor the other way round.
     fn remember(&mut self, key: &ExecutionKey, past: Past) {
-        if self.past.insert(key.clone(), past).is_none() {
-            self.past_order.push_back(key.clone());
-        }
-        while self.past_order.len() > self.past_max {
-            if let Some(oldest) = self.past_order.pop_front() {
+        let order = match past {
+            Past::Ended { .. } => &mut self.ended_order,
+            Past::Cancelled => &mut self.cancelled_order,
+        };
+        self.past.insert(key.clone(), past);
+        order.push_back(key.clone());
+        while order.len() > self.past_max {
+            if let Some(oldest) = order.pop_front() {
                 self.past.remove(&oldest);
             }
         }

@@ -33,9 +33,9 @@ pub enum Scheme {
 
 /// Why a text is no upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NoUpstream {
-    pub(super) allowed: &'static str,
-    pub(super) suggestion: Option<String>,
+pub(crate) struct NoUpstream {
+    pub(crate) allowed: &'static str,
+    pub(crate) suggestion: Option<String>,
 }
 
 // === impl UpstreamTarget ===
@@ -43,7 +43,7 @@ pub(super) struct NoUpstream {
 impl UpstreamTarget {
     /// Strict where URLs are lenient: what is not used, such as a path, must not be there, or somebody would
     /// believe that it is.
-    pub(super) fn parse(url: &str) -> Result<Self, NoUpstream> {
+    pub(crate) fn parse(url: &str) -> Result<Self, NoUpstream> {
         let Some((scheme, rest)) = url.split_once("://") else {
             let guess = format!("http://{url}");
             let suggestion =

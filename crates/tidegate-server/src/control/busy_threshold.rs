@@ -164,7 +164,7 @@ fn apply(shared: &Shared, change: &Change) -> Result<Told, ThresholdError> {
 }
 
 /// Browsers say where a page that asks comes from; nobody else does. HTTP/2 has the host in the target.
-fn is_cross_origin(parts: &Parts) -> bool {
+pub(crate) fn is_cross_origin(parts: &Parts) -> bool {
     let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
     let Some(origin) = text(header::ORIGIN) else { return false };
     let (_, origin) = origin.split_once("://").unwrap_or_default();

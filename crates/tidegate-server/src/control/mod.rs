@@ -12,7 +12,7 @@ mod stats;
 pub use answer::answer;
 pub(crate) use answer::{json_response, text};
 pub use busy_threshold::ThresholdError;
-pub(crate) use busy_threshold::percent_decoded;
+pub(crate) use busy_threshold::{is_cross_origin, percent_decoded};
 pub use exposition::Exposition;
 pub use handlers::Handler;
 pub(crate) use metrics::write_process;

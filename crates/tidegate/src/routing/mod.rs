@@ -17,7 +17,7 @@ pub use monitor::{MonitorConfig, UnknownModel, WorkerMonitor};
 pub use router::{Ask, Assignment, PushRouter};
 pub use stats::{ModelStats, RankStats, WorkerStats};
 pub use tidegate_core::routing::{
-    Answer, BusyPreset, BusyThresholds, Charge, ChargeRule, KvUsage, LoadReport, OnSilence,
-    OutOfRange, Pick, Standing, Threshold,
+    Answer, BusyPreset, BusyThresholds, Charge, ChargeRule, DrainAdvisor, KvUsage, LoadReport,
+    OnSilence, OutOfRange, Pick, Standing, Threshold,
 };
 pub use worker::{Worker, WorkerId};
