@@ -30,7 +30,7 @@ pub(super) struct Actor<S, L> {
     pub ledger: Arc<L>,
     pub meters: Arc<ManagerMeters>,
     pub dispatcher: Dispatcher,
-    pub executors: Vec<Executor>,
+    pub executors: Vec<Known>,
     pub book: Book,
     /// Submissions on their way to the store: their number, and what they hold.
     pub arriving: (usize, usize),
@@ -48,7 +48,7 @@ pub(super) struct Actor<S, L> {
 }
 
 /// An executor, as its manager knows it.
-pub(super) struct Executor {
+pub(super) struct Known {
     pub name: Box<str>,
     pub url: String,
     pub link: Arc<Link>,

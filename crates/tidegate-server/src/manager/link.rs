@@ -1,5 +1,6 @@
 use super::http_link::HttpLink;
-use crate::worker::{CapacityReport, ExecuteBody, ExecutionView, ReserveBody};
+use super::local_link;
+use crate::worker::{CapacityReport, ExecuteBody, ExecutionView, Executor, ReserveBody};
 use std::time::Duration;
 use tidegate::task::ExecutionKey;
 
@@ -7,6 +8,8 @@ use tidegate::task::ExecutionKey;
 pub(super) enum Link {
     /// By the contract over HTTP.
     Http(HttpLink),
+    /// In this process.
+    Local(Executor),
 }
 
 /// What came of an attempt to start something on an executor.
@@ -47,6 +50,7 @@ impl Link {
     pub async fn capacity(&self) -> Result<CapacityReport, String> {
         match self {
             Self::Http(link) => link.capacity().await,
+            Self::Local(executor) => Ok(executor.capacity()),
         }
     }
 
@@ -54,6 +58,7 @@ impl Link {
     pub async fn execute(&self, body: &ExecuteBody) -> Offered<u64> {
         match self {
             Self::Http(link) => link.execute(body).await,
+            Self::Local(executor) => local_link::execute(executor, body.clone()),
         }
     }
 
@@ -61,6 +66,7 @@ impl Link {
     pub async fn reserve(&self, body: &ReserveBody) -> Offered<String> {
         match self {
             Self::Http(link) => link.reserve(body).await,
+            Self::Local(executor) => local_link::reserve(executor, body),
         }
     }
 
@@ -74,6 +80,10 @@ impl Link {
     ) -> Told {
         match self {
             Self::Http(link) => link.follow(key, fence, wait, after).await,
+            Self::Local(executor) => match executor.execution(key, fence, wait, after).await {
+                Some(view) => Told::View(Box::new(view)),
+                None => Told::Nothing,
+            },
         }
     }
 
@@ -81,6 +91,10 @@ impl Link {
     pub async fn cancel(&self, key: &ExecutionKey) -> bool {
         match self {
             Self::Http(link) => link.cancel(key).await,
+            Self::Local(executor) => {
+                executor.cancel(key);
+                true
+            }
         }
     }
 
@@ -88,6 +102,7 @@ impl Link {
     pub fn ends_with_us(&self) -> bool {
         match self {
             Self::Http(_) => false,
+            Self::Local(_) => true,
         }
     }
 }

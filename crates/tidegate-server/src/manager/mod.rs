@@ -13,6 +13,7 @@ mod housekeeping;
 mod http_link;
 mod keeping;
 mod link;
+mod local_link;
 mod meters;
 mod placing;
 mod recovery;

@@ -1,5 +1,5 @@
 use super::TaskDesk;
-use super::actor::{Actor, Due, Executor, Stop};
+use super::actor::{Actor, Due, Known, Stop};
 use super::book::Book;
 use super::http_link::HttpLink;
 use super::link::Link;
@@ -7,6 +7,7 @@ use super::meters::ManagerMeters;
 use super::runtimes::Runtimes;
 use super::terms::ManagerTerms;
 use crate::chance::Chance;
+use crate::worker::Executor;
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ const EVENTS: usize = 4_096;
 pub enum Place {
     /// At a URL, by the contract over HTTP.
     Url(String),
+    /// In this process.
+    Here(Executor),
 }
 
 /// A running manager of tasks. Ends when it is [shut down](Manager::shutdown) or dropped; a drop does not wait.
@@ -76,7 +79,7 @@ impl Manager {
                         store,
                         ledger,
                         meters: counted,
-                        executors: places.iter().map(executor).collect(),
+                        executors: places.iter().map(known).collect(),
                         book: Book::default(),
                         arriving: (0, 0),
                         runtimes: Runtimes::default(),
@@ -116,10 +119,13 @@ impl Manager {
     }
 }
 
-fn executor(place: &Place) -> Executor {
+fn known(place: &Place) -> Known {
     let (name, url, link) = match place {
         Place::Url(url) => (url.as_str().into(), url.clone(), Link::Http(HttpLink::new(url))),
+        Place::Here(executor) => {
+            (executor.id().into(), String::new(), Link::Local(executor.clone()))
+        }
     };
     let link = Arc::new(link);
-    Executor { name, url, link, up: false, asked: false, report: None, declared: None }
+    Known { name, url, link, up: false, asked: false, report: None, declared: None }
 }

@@ -62,6 +62,12 @@ impl Executor {
         Self { shared }
     }
 
+    /// Its name.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.shared.config.id
+    }
+
     /// How full it is, and what it can do.
     #[must_use]
     pub fn capacity(&self) -> CapacityReport {
