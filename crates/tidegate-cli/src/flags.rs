@@ -188,6 +188,24 @@ pub struct SettingFlags {
     /// Whether usage records are taken in beside the gateway: true or false
     #[arg(long, value_name = "SWITCH")]
     ingest: Option<String>,
+    /// Whether tasks are taken beside the gateway: true or false
+    #[arg(long, value_name = "SWITCH")]
+    tasks: Option<String>,
+    /// Where tasks are kept: a folder, or postgres://user@host/database [default: tidegate-tasks]
+    #[arg(long, value_name = "STORE")]
+    task_store: Option<String>,
+    /// Where slots are counted: memory, or redis://host:port/db where managers share executors
+    #[arg(long, value_name = "URL")]
+    ledger: Option<String>,
+    /// How waiting tasks come to slots: pull, optimistic, semaphore, queue or reserve
+    #[arg(long)]
+    placement: Option<String>,
+    /// Slots of the executor in this process [default: one a core, none beside --executor-url]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    task_slots: Option<String>,
+    /// An executor elsewhere that tasks are placed on; may be repeated
+    #[arg(long = "executor-url", value_name = "URL")]
+    executors: Vec<String>,
     /// Threads that serve; 0 is one a core
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     threads: Option<String>,
@@ -220,7 +238,9 @@ impl SettingFlags {
         let upstreams = self.upstreams.iter().map(|url| Typed::new("--upstream", "upstream", url));
         let set =
             self.set.iter().map(|(key, value)| Typed { flag: format!("--set {key}"), key, value });
-        upstreams.chain(self.named()).chain(set)
+        let executors =
+            self.executors.iter().map(|url| Typed::new("--executor-url", "executor", url));
+        upstreams.chain(executors).chain(self.named()).chain(set)
     }
 
     fn named(&self) -> impl Iterator<Item = Typed<'_>> {
@@ -258,6 +278,11 @@ impl SettingFlags {
             ("--frames-listen", "ingest.frames_address", &self.frames_listen),
             ("--lines-listen", "ingest.lines_address", &self.lines_listen),
             ("--ingest", "ingest.enabled", &self.ingest),
+            ("--tasks", "tasks.enabled", &self.tasks),
+            ("--task-store", "tasks.store", &self.task_store),
+            ("--ledger", "tasks.ledger", &self.ledger),
+            ("--placement", "tasks.placement", &self.placement),
+            ("--task-slots", "tasks.slots", &self.task_slots),
             ("--threads", "listen.threads", &self.threads),
             ("--log-level", "log.level", &self.log_level),
             ("--log-format", "log.format", &self.log_format),
@@ -301,16 +326,17 @@ mod tests {
                     --active-decode-blocks-threshold 0.85 --active-prefill-tokens-threshold 10000 \
                     --active-requests-threshold 9 --busy-preset off --pick random --dry-run \
                     --overload-status 503 --store s --tariffs t --frames-listen f --lines-listen l \
-                    --ingest true";
+                    --ingest true --tasks true --task-store s --ledger memory --placement pull \
+                    --task-slots 2";
         let Command::Up(flags) = Cli::parse_from(line.split_whitespace()).command else {
             panic!("not up");
         };
         let typed: Vec<_> = flags.settings.typed().collect();
-        assert_eq!(typed.len(), 26);
+        assert_eq!(typed.len(), 31);
         for typed in &typed[1..] {
             assert!(SETTINGS.iter().any(|field| field.key == typed.key), "{typed:?}");
         }
         assert_eq!((typed[0].key, typed[0].value), ("upstream", "u"));
-        assert_eq!((typed[25].key, typed[25].value), ("log.level", "x=y"), "--set comes last");
+        assert_eq!((typed[30].key, typed[30].value), ("log.level", "x=y"), "--set comes last");
     }
 }

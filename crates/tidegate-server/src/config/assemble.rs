@@ -3,7 +3,7 @@ use super::items::Items;
 use super::mistakes::{Ledger, Mistake, quoted};
 use super::model::{AdmissionConfig, Config, ListenConfig, LogConfig, ProxyConfig, TlsFiles};
 use super::settings::{Said, Settings};
-use super::{ClaimsConfig, UpstreamTarget, clients, ingest, models, routes};
+use super::{ClaimsConfig, UpstreamTarget, clients, ingest, models, routes, tasks};
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use tidegate::admission::{PriorityLimits, RetryBounds};
@@ -31,6 +31,7 @@ pub(super) fn config(
         upstreams: upstreams(items, ledger),
         proxy: proxy(settings),
         ingest: ingest::ingest(settings),
+        tasks: tasks::tasks(settings, items, ledger),
         log: LogConfig { level: settings.get("log.level"), format: settings.choice("log.format") },
     }
 }

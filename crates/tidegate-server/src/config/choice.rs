@@ -1,6 +1,8 @@
 use super::OverloadStatus;
+use super::tasks::{LocalExecutor, NetworkUse};
 use super::{Anonymous, ForwardedPolicy, HostPolicy, LoadSource, LogFormat, Orca};
 use tidegate::admission::{MessagePriority, Role, Sharing};
+use tidegate::capacity::Placement;
 use tidegate::line_protocol::Precision;
 use tidegate::routing::{BusyPreset, OnSilence, Pick};
 use tidegate::window::Law;
@@ -105,6 +107,21 @@ impl Choice for Precision {
     const NAMES: &'static [&'static str] = &["ns", "us", "ms", "s"];
 }
 
+impl Choice for Placement {
+    const ALL: &'static [Self] = &Self::ALL;
+    const NAMES: &'static [&'static str] = &["pull", "optimistic", "semaphore", "queue", "reserve"];
+}
+
+impl Choice for LocalExecutor {
+    const ALL: &'static [Self] = &[Self::Process, Self::Mock];
+    const NAMES: &'static [&'static str] = &["process", "mock"];
+}
+
+impl Choice for NetworkUse {
+    const ALL: &'static [Self] = &[Self::Deny, Self::Fail, Self::Allow];
+    const NAMES: &'static [&'static str] = &["deny", "fail", "allow"];
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,5 +151,8 @@ mod tests {
         round_trips::<Orca>();
         round_trips::<Law>();
         round_trips::<Precision>();
+        round_trips::<Placement>();
+        round_trips::<LocalExecutor>();
+        round_trips::<NetworkUse>();
     }
 }

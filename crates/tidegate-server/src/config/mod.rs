@@ -25,6 +25,7 @@ mod render;
 mod routes;
 mod schema;
 mod settings;
+mod tasks;
 mod upstreams;
 mod value;
 
@@ -42,4 +43,5 @@ pub use origin::{Origin, Preset};
 pub use render::{Setting, init_file, show_json, show_text};
 pub use routes::{HeaderMatch, RouteRule};
 pub use schema::{LISTS, SETTINGS};
+pub use tasks::{LocalExecutor, NetworkUse, RuntimeEntry, TasksConfig};
 pub use upstreams::{Scheme, UpstreamTarget};

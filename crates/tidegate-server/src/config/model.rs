@@ -1,6 +1,6 @@
 use super::{
     ClaimsConfig, IngestConfig, Loader, Mistakes, OutboxConfig, RouteRule, RoutingConfig,
-    UpstreamTarget,
+    TasksConfig, UpstreamTarget,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,6 +35,8 @@ pub struct Config {
     pub proxy: ProxyConfig,
     /// Where usage records come in, and where they are kept.
     pub ingest: IngestConfig,
+    /// Tasks: where they are kept, and who runs them.
+    pub tasks: TasksConfig,
     /// What is logged.
     pub log: LogConfig,
 }

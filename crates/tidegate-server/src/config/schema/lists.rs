@@ -1,5 +1,6 @@
 use super::make::{text, unset, word_unset};
 use crate::config::field::{Fallback, Field, Kind, List};
+use crate::config::{NetworkUse, tasks};
 use crate::config::{clients, models, routes};
 use tidegate::routing::BusyPreset;
 
@@ -113,6 +114,75 @@ pub const LISTS: &[List] = &[
                 models::NAME_SHAPE,
                 models::is_name,
                 "The model that what matches is for.",
+            ),
+        ],
+    },
+    List {
+        key: "executor",
+        doc: "Executors elsewhere that tasks are placed on, by the contract of docs/executors.md.",
+        max: 4_096,
+        short: Some("url"),
+        example: &[("url", "http://127.0.0.1:8083")],
+        fields: &[text("url", tasks::EXECUTOR_SHAPE, tasks::is_executor, "Where it is.")],
+    },
+    List {
+        key: "runtime",
+        doc: "What tasks can be run by in this process, besides the python and sh that are found.",
+        max: 64,
+        short: None,
+        example: &[("name", "node"), ("command", "node"), ("extension", "js")],
+        fields: &[
+            text("name", clients::NAME_SHAPE, clients::is_name, "What tasks call it."),
+            unset("command", Kind::Path, "The program, by its path or by its name in PATH."),
+            unset(
+                "args",
+                Kind::Names { shape: tasks::ARGUMENT_SHAPE, check: tasks::is_argument },
+                "Its arguments; {file} is the file with the code, which comes last if none has it.",
+            ),
+            unset(
+                "env",
+                Kind::Names { shape: tasks::VARIABLE_SHAPE, check: tasks::is_variable },
+                "Variables that its tasks see.",
+            ),
+            text(
+                "extension",
+                tasks::EXTENSION_SHAPE,
+                tasks::is_extension,
+                "How the name of the file with the code ends.",
+            ),
+            unset(
+                "timeout_max_ms",
+                Kind::Integer { min: 1, max: 86_400_000 },
+                "The longest that a task may run.",
+            )
+            .unit("ms"),
+            unset(
+                "memory_mib_max",
+                Kind::Integer { min: 16, max: 1 << 20 },
+                "The most memory that a task may use, all its processes together.",
+            )
+            .unit("MiB"),
+            unset(
+                "processes_max",
+                Kind::Integer { min: 1, max: 65_536 },
+                "The most processes and threads that a task may have at one time.",
+            )
+            .unit("processes"),
+            unset(
+                "cpu_s_max",
+                Kind::Integer { min: 1, max: 864_000 },
+                "The most CPU that a task may use, all its processes together.",
+            )
+            .unit("s"),
+            unset(
+                "file_mib_max",
+                Kind::Integer { min: 1, max: 1 << 20 },
+                "The most that a task may have in its work folder.",
+            )
+            .unit("MiB"),
+            word_unset::<NetworkUse>(
+                "network",
+                "Whether its tasks may use the network: reaching for it ends them, fails, or works.",
             ),
         ],
     },

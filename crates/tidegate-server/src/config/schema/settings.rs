@@ -1,8 +1,11 @@
 use super::make::{integer, limit, millis, share, switch, unset, word};
 use crate::config::field::{Fallback, Field, Kind};
 use crate::config::{Anonymous, ForwardedPolicy, HostPolicy, LoadSource, LogFormat, Orca};
-use crate::config::{OverloadStatus, ingest, logging, models, routes};
+use crate::config::{
+    LocalExecutor, OverloadStatus, clients, ingest, logging, models, routes, tasks,
+};
 use tidegate::admission::{Role, Sharing};
+use tidegate::capacity::Placement;
 use tidegate::line_protocol::Precision;
 use tidegate::routing::{BusyPreset, OnSilence, Pick};
 use tidegate::window::Law;
@@ -354,6 +357,82 @@ pub const SETTINGS: &[Field] = &[
         (100, 10 * MINUTE_MS),
         "30000",
         "How long a peer may leave its acks unread.",
+    ),
+    Field::new(
+        "tasks.enabled",
+        Kind::Switch,
+        Fallback::Is("true"),
+        "Whether `tidegate up` takes tasks.",
+    ),
+    Field::new(
+        "tasks.store",
+        Kind::Text { shape: ingest::STORE_SHAPE, check: ingest::is_store },
+        Fallback::Is("tidegate-tasks"),
+        "Where tasks are kept: a folder, or postgres://user@host/database to share them.",
+    ),
+    Field::new(
+        "tasks.ledger",
+        Kind::Text { shape: tasks::LEDGER_SHAPE, check: tasks::is_ledger },
+        Fallback::Is("memory"),
+        "Where slots are counted: memory, or redis://host:port/db where managers share executors.",
+    ),
+    word::<Placement>(
+        "tasks.placement",
+        "pull",
+        "How waiting tasks come to the slots of executors.",
+    ),
+    unset(
+        "tasks.node",
+        Kind::Text { shape: clients::NAME_SHAPE, check: clients::is_name },
+        "This manager's name among those that share a store; by machine and port if not set.",
+    ),
+    unset(
+        "tasks.slots",
+        Kind::Integer { min: 0, max: 65_536 },
+        "Slots of the executor in this process; one a core if not set, none beside [[executor]]s.",
+    )
+    .unit("slots"),
+    word::<LocalExecutor>(
+        "tasks.executor",
+        "process",
+        "What the executor in this process does: run tasks in a sandbox, or only let time go by.",
+    ),
+    millis("tasks.mock_ms", (0, HOUR_MS), "50", "How long a task takes that a mock runs."),
+    millis(
+        "tasks.timeout_ms",
+        (1, DAY_MS),
+        "60000",
+        "How long an attempt may run that does not say.",
+    ),
+    millis(
+        "tasks.lease_ms",
+        (1_000, 10 * MINUTE_MS),
+        "15000",
+        "After so long without a word an attempt is lost, and tried again elsewhere.",
+    ),
+    integer("tasks.tasks_max", (1, 10_000_000), "100000", "Tasks that may wait and run at once.")
+        .unit("tasks"),
+    integer("tasks.memory_mib", (1, 65_536), "256", "What they may hold in memory.").unit("MiB"),
+    integer("tasks.code_bytes_max", (1_024, 1 << 26), "1048576", "The longest code of a task.")
+        .unit("bytes"),
+    integer(
+        "tasks.output_bytes_max",
+        (1_024, 1 << 26),
+        "1048576",
+        "The most output of an attempt that is kept.",
+    )
+    .unit("bytes"),
+    integer(
+        "tasks.retention_hours",
+        (1, 87_600),
+        "168",
+        "How long tasks and their output are kept after their end.",
+    )
+    .unit("hours"),
+    unset(
+        "tasks.work_folder",
+        Kind::Path,
+        "Where tasks run; a folder of this user in the system's temporary one if not set.",
     ),
     Field::new(
         "log.level",
