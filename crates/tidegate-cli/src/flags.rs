@@ -4,6 +4,7 @@ use crate::sim_flags::{self, SimFlags};
 use crate::tariff_flags::{self, TariffCommand};
 use crate::threshold_flags::{self, ThresholdCommand};
 use crate::usage_flags::{self, UsageFlags};
+use crate::worker_flags::{self, WorkerFlags};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -48,6 +49,9 @@ pub enum Command {
     /// Start a synthetic inference server, for trying out and for drills
     #[command(after_help = mock_flags::EXAMPLES)]
     Mock(MockFlags),
+    /// Start an executor: slots in which tasks are run
+    #[command(after_help = worker_flags::EXAMPLES)]
+    Worker(WorkerFlags),
     /// Start only the ingestion of usage records
     #[command(after_help = INGEST_EXAMPLES)]
     Ingest(UpFlags),

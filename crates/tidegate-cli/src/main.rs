@@ -13,6 +13,7 @@ mod sources;
 mod tariff_flags;
 mod threshold_flags;
 mod usage_flags;
+mod worker_flags;
 
 use clap::Parser;
 use failure::Failure;
@@ -38,6 +39,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Ingest(flags) => commands::ingest::run(&flags),
         Command::Usage(flags) => commands::usage::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::Mock(flags) => commands::mock::run(&flags),
+        Command::Worker(flags) => commands::worker::run(&flags),
         Command::Send(flags) => commands::send::run(&flags),
         Command::Threshold(command) => {
             commands::threshold::run(&command).map(|()| ExitCode::SUCCESS)

@@ -15,3 +15,4 @@ pub mod threshold;
 mod until_signal;
 pub mod up;
 pub mod usage;
+pub mod worker;

@@ -1,0 +1,90 @@
+//! Slots that are kept for executions to come.
+
+use crate::support::{TestWorker, code, with};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+fn of(id: &str, ttl: f64) -> Value {
+    json!({"eval_id": id, "ttl": ttl})
+}
+
+fn committed(id: &str, reserved: &Value) -> Value {
+    with(code(id, "hang"), json!({"reservation_id": reserved["reservation_id"]}))
+}
+
+#[tokio::test]
+async fn a_reservation_holds_a_slot_and_is_committed_once_with_the_same_answer_twice() {
+    let worker = TestWorker::start(1);
+    let reserved = worker.reserve(of("one", 60.0)).await.ok();
+    assert!(reserved["reservation_id"].is_string());
+    assert!((59_000..=60_000).contains(&reserved["expires_in_ms"].as_u64().unwrap()));
+    let capacity = worker.capacity().await;
+    assert_eq!((capacity.running, capacity.reserved, capacity.available_slots), (0, 1, 0));
+    worker.execute(code("other", "hang")).await.refused(503, "full");
+    let first = worker.execute(committed("one", &reserved)).await.ok();
+    assert_eq!(first["fence"], reserved["fence"]);
+    assert_eq!(
+        worker.execute(committed("one", &reserved)).await.ok(),
+        first,
+        "the same body again"
+    );
+    let capacity = worker.capacity().await;
+    assert_eq!((capacity.running, capacity.reserved), (1, 0));
+    worker.reserve(of("one", 60.0)).await.refused(409, "started");
+}
+
+#[tokio::test]
+async fn asked_for_again_it_is_the_same_reservation() {
+    let worker = TestWorker::start(2);
+    let first = worker.reserve(of("one", 60.0)).await.ok();
+    let again = worker.reserve(of("one", 60.0)).await.ok();
+    assert_eq!(again["reservation_id"], first["reservation_id"]);
+    assert_eq!(worker.capacity().await.reserved, 1);
+}
+
+/// Nobody asks meanwhile: it is the executor's own timer that has to free it.
+#[tokio::test]
+async fn one_that_is_not_used_frees_its_slot_within_its_time_and_is_gone_then() {
+    let worker = TestWorker::start(1);
+    let asked = Instant::now();
+    let reserved = worker.reserve(of("late", 0.2)).await.ok();
+    worker.execute(code("other", "hang")).await.refused(503, "full");
+    worker.until("it is free", |capacity| capacity.available_slots == 1).await;
+    assert!(asked.elapsed().as_millis() >= 200, "not before its time");
+    worker.execute(committed("late", &reserved)).await.refused(410, "reservation_gone");
+    assert_eq!(worker.executor().counts().reservations_expired, 1);
+    worker.execute(code("other", "hang")).await.ok();
+    worker.execute(committed("late", &reserved)).await.refused(410, "reservation_gone");
+}
+
+/// A reply that is lost must not run two on one slot: whoever comes late with another's reservation has none.
+#[tokio::test]
+async fn another_ones_reservation_is_none() {
+    let worker = TestWorker::start(3);
+    let reserved = worker.reserve(of("one", 60.0)).await.ok();
+    worker.execute(committed("two", &reserved)).await.refused(410, "reservation_gone");
+    let made_up = with(code("three", "hang"), json!({"reservation_id": "r-1"}));
+    worker.execute(made_up).await.refused(410, "reservation_gone");
+    let nonsense = with(code("three", "hang"), json!({"reservation_id": "me"}));
+    worker.execute(nonsense).await.refused(410, "reservation_gone");
+    assert_eq!(worker.capacity().await.running, 0);
+}
+
+#[tokio::test]
+async fn an_execution_without_its_number_takes_the_slot_that_is_its_own() {
+    let worker = TestWorker::start(1);
+    let reserved = worker.reserve(of("one", 60.0)).await.ok();
+    assert_eq!(worker.execute(code("one", "hang")).await.ok()["fence"], reserved["fence"]);
+}
+
+#[tokio::test]
+async fn a_time_that_there_is_not_is_refused() {
+    let worker = TestWorker::start(1);
+    for ttl in [json!(0), json!(-1), json!(3600.5), json!(1e300)] {
+        worker.reserve(json!({"eval_id": "one", "ttl": ttl})).await.refused(422, "bad_ttl");
+    }
+    worker.reserve(json!({"eval_id": "one", "ttl": "30"})).await.refused(400, "wrong_type");
+    worker.reserve(json!({"eval_id": "one", "attempt": 0})).await.refused(422, "bad_attempt");
+    worker.reserve(json!({"eval_id": "a b"})).await.refused(400, "bad_id");
+    assert_eq!(worker.capacity().await.reserved, 0);
+}

@@ -1,0 +1,41 @@
+//! What `/metrics` says.
+
+use crate::promtool::promtool;
+use crate::support::{TestWorker, code};
+use serde_json::json;
+
+#[tokio::test]
+async fn all_that_alerts_need_is_told_and_well_formed() {
+    let worker = TestWorker::start(2);
+    let fresh = String::from_utf8(worker.get("/metrics").await.body.to_vec()).unwrap();
+    assert!(fresh.contains("tidegate_executor_refused_total{reason=\"full\"} 0\n"), "{fresh}");
+    worker.execute(code("good", "sleep 1ms")).await.ok();
+    worker.execute(code("good", "sleep 1ms")).await.ok();
+    worker.ended("good").await;
+    worker.execute(code("bad", "fail 1")).await.ok();
+    worker.ended("bad").await;
+    worker.execute(code("runs", "hang")).await.ok();
+    worker.reserve(json!({"eval_id": "kept", "ttl": 60})).await.ok();
+    worker.execute(code("late", "hang")).await.refused(503, "full");
+    worker.execute(code("runs", "other")).await.refused(409, "conflict");
+    let page = String::from_utf8(worker.get("/metrics").await.body.to_vec()).unwrap();
+    for line in [
+        "tidegate_executor_slots 2",
+        "tidegate_executor_running 1",
+        "tidegate_executor_reserved 1",
+        "tidegate_executor_draining 0",
+        "tidegate_executor_started_total 3",
+        "tidegate_executor_repeated_total 1",
+        "tidegate_executor_executions_total{outcome=\"succeeded\",reason=\"exit\"} 1",
+        "tidegate_executor_executions_total{outcome=\"failed\",reason=\"exit\"} 1",
+        "tidegate_executor_refused_total{reason=\"full\"} 1",
+        "tidegate_executor_refused_total{reason=\"conflict\"} 1",
+        "tidegate_executor_reservations_total 1",
+        "tidegate_executor_reservations_expired_total 0",
+        "tidegate_executor_leases_expired_total 0",
+    ] {
+        assert!(page.contains(&format!("{line}\n")), "{line} is not in:\n{page}");
+    }
+    let (code, complaints) = promtool(&page).await;
+    assert_eq!(code, Some(0), "{complaints}");
+}
