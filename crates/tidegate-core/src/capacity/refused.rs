@@ -1,3 +1,4 @@
+use super::ledger::SlotLedger;
 use std::fmt;
 
 /// An execution did not get a slot. Nothing changed.
@@ -22,6 +23,29 @@ pub enum ReserveRefused {
     Started,
     /// It was cancelled before it came.
     Cancelled,
+}
+
+/// A ledger of slots did not do what was asked. Nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LedgerRefused {
+    /// As many wait as may. It may work later.
+    LineFull,
+    /// As many executors are known as may be. It may work later: those that nobody declares are forgotten.
+    TooManyExecutors,
+    /// An executor can't have so many slots.
+    TooManySlots {
+        /// How many it was to have.
+        given: u32,
+    },
+    /// The request names no executor.
+    NoExecutor,
+    /// The request names too many executors.
+    RequestTooWide {
+        /// How many it names.
+        given: usize,
+    },
+    /// The name of an executor is empty, too long, or has a control character.
+    BadName,
 }
 
 // === impl ExecuteRefused ===
@@ -52,3 +76,42 @@ impl fmt::Display for ReserveRefused {
 }
 
 impl std::error::Error for ReserveRefused {}
+
+// === impl LedgerRefused ===
+
+impl LedgerRefused {
+    /// Whether trying again later may help.
+    #[must_use]
+    pub const fn is_temporary(self) -> bool {
+        matches!(self, Self::LineFull | Self::TooManyExecutors)
+    }
+}
+
+impl fmt::Display for LedgerRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LineFull => {
+                let (waiters, places) = (SlotLedger::WAITERS_MAX, SlotLedger::STANDING_MAX);
+                write!(f, "{waiters} wait for slots, or in {places} places: ask again later")
+            }
+            Self::TooManyExecutors => {
+                write!(f, "{} executors are known, and no more can be", SlotLedger::EXECUTORS_MAX)
+            }
+            Self::TooManySlots { given } => {
+                let max = SlotLedger::SLOTS_MAX;
+                write!(f, "an executor has at most {max} slots, and not {given}")
+            }
+            Self::NoExecutor => f.write_str("the request names no executor: name at least one"),
+            Self::RequestTooWide { given } => {
+                let max = SlotLedger::REQUEST_EXECUTORS_MAX;
+                write!(f, "a request names at most {max} executors, and not {given}")
+            }
+            Self::BadName => {
+                let max = SlotLedger::NAME_BYTES_MAX;
+                write!(f, "an executor's name has 1 … {max} bytes and no control character")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LedgerRefused {}

@@ -1,45 +1,7 @@
 use super::LedgerError;
 use std::time::Duration;
-use tidegate_core::admission::MessagePriority;
+use tidegate_core::capacity::{Acquired, SlotLease, SlotRequest};
 use tidegate_core::task::ExecutionKey;
-
-/// Who wants a slot, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlotRequest {
-    /// Who: a task and its attempt. The attempt is part of the name, or a zombie would share its successor's slot.
-    pub holder: ExecutionKey,
-    /// Who goes first.
-    pub priority: MessagePriority,
-    /// Any of these executors will do; the first that has a free slot is taken.
-    pub executors: Vec<Box<str>>,
-    /// How long the slot is the holder's unless it is renewed, and how long the holder's place in the line is kept
-    /// unless it asks again.
-    pub ttl: Duration,
-}
-
-/// A slot that is held.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlotLease {
-    /// Whose it is.
-    pub holder: ExecutionKey,
-    /// Where it is.
-    pub executor: Box<str>,
-    /// Higher than every fence that this ledger gave before.
-    pub fence: u64,
-}
-
-/// What became of a request for a slot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Acquired {
-    /// There is one. Asked again by the same holder, it is the same one.
-    Granted(SlotLease),
-    /// There is none, or others come first. The request has its place in the line, which it keeps by asking again
-    /// within its ttl.
-    Waiting {
-        /// How many come first.
-        ahead: u64,
-    },
-}
 
 /// The slots of executors, and who holds them. Time is the ledger's own.
 ///
@@ -50,23 +12,35 @@ pub enum Acquired {
 /// - At most one live fence for a holder, and fences only rise.
 /// - Releasing twice is releasing once; a release or a renewal with a foreign fence changes nothing.
 /// - Within a priority slots go to those who asked first, and nobody waits beside a slot that is free for them.
+///
+/// A slot that comes free while somebody waits is that waiter's at once, until its place in the line would have ended;
+/// it hears of it when it asks again. [`changed`](Self::changed) says when that is worth it.
+///
+/// A ledger may lose its memory: a Redis that keeps nothing on disk and starts again knows of no lease and no executor.
+/// Renewals are then false, and it may grant slots that are still in use. It never grants more than it has by what it
+/// knows, so this is over when the leases of before are; until then the executor itself refuses what it has no slot
+/// for. Fences rise all the same. For this, and because declarations end, executors are to be declared again and again.
 pub trait Ledger: Send + Sync + 'static {
-    /// Says how many slots an executor has. Fewer than are held takes none away: they are not given again.
+    /// Says how many slots an executor has, for the next hour: say it again, for instance whenever the executor shows
+    /// that it lives. Fewer than are held takes none away: they are not given again. None at all forgets it. Of an
+    /// executor that was not declared no slot is given, and one may wait for it.
     ///
     /// # Errors
     ///
-    /// When the ledger can't be asked.
+    /// When the ledger can't be asked, or [refuses](LedgerError::Refused).
     fn declare(
         &self,
         executor: &str,
         slots: u32,
     ) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
-    /// Takes a slot, or a place in the line for one. One atomic step.
+    /// Takes a slot, or a place in the line for one. One atomic step. Asked again it gives the same slot for another
+    /// ttl, or keeps the place for another ttl, also when the executors or the priority are others than before.
     ///
     /// # Errors
     ///
-    /// When the ledger can't be asked. It may have granted all the same: asking again finds out.
+    /// When the ledger can't be asked. It may have granted all the same: asking again finds out. When it
+    /// [refuses](LedgerError::Refused), because too many wait or the request can't be, nothing changed.
     ///
     /// # Cancel safety
     ///
@@ -94,7 +68,8 @@ pub trait Ledger: Send + Sync + 'static {
     /// When the ledger can't be asked; the slot then returns with its ttl.
     fn release(&self, lease: &SlotLease) -> impl Future<Output = Result<bool, LedgerError>> + Send;
 
-    /// Leaves the line. False when it was not in it.
+    /// Leaves the line, or gives back a slot that came meanwhile and that no answer has told of. False when there was
+    /// neither. What an answer told of is released; when that answer may have been lost, ask again to find out.
     ///
     /// # Errors
     ///
@@ -106,6 +81,9 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// The executor itself has told what it runs: leases of others that were granted before `asked_after` (a fence that
     /// [`latest_fence`](Self::latest_fence) gave before the executor was asked) are ended. Returns how many.
+    ///
+    /// What is on its way to the executor does not run there yet. So take the fence, wait for as long as a submission
+    /// may take, then ask the executor; name among the running what it has reserved, too.
     ///
     /// # Errors
     ///
@@ -135,6 +113,7 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Cancel safety
     ///
-    /// A change between two calls is not missed: the next returns at once.
+    /// A change between two calls is not missed: the next returns at once. Where several wait at the same time, each
+    /// has to have a clone of its own, which remembers by itself what it has seen.
     fn changed(&self) -> impl Future<Output = ()> + Send;
 }

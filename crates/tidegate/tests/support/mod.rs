@@ -5,3 +5,4 @@
 
 pub mod folder;
 pub mod postgres;
+pub mod redis;

@@ -1,0 +1,2 @@
+expire()
+return done(held_of(ARGV[2]))

@@ -1,0 +1,2 @@
+floor(fence)
+return redis.call('GET', fence)
