@@ -55,20 +55,25 @@ impl ExecutorBelief {
 impl Fleet {
     /// An executor that answers; known before or not.
     pub fn up(&mut self, id: ExecutorId, max: u32, serves: Serves) {
-        let belief = self.executors.entry(id).or_insert_with(|| ExecutorBelief {
-            max,
-            serves: Serves::All,
-            up: true,
-            ours: 0,
-            foreign: 0,
-            full_until: None,
-            changes: 0,
-        });
+        let belief = self.entry(id);
         if !belief.up {
             belief.full_until = None;
             belief.foreign = 0;
         }
         (belief.max, belief.serves, belief.up) = (max, serves, true);
+    }
+
+    /// One of them; one of which nothing is known yet does not answer.
+    pub(super) fn entry(&mut self, id: ExecutorId) -> &mut ExecutorBelief {
+        self.executors.entry(id).or_insert_with(|| ExecutorBelief {
+            max: 0,
+            serves: Serves::All,
+            up: false,
+            ours: 0,
+            foreign: 0,
+            full_until: None,
+            changes: 0,
+        })
     }
 
     /// One of them.
