@@ -109,22 +109,20 @@ impl Dispatcher {
 
     /// An executor does not answer. Attempts that were sent there stay where they are until more is known of them.
     pub fn executor_down(&mut self, id: ExecutorId) {
-        if let Some(belief) = self.world.fleet.get_mut(id) {
-            belief.up = false;
-        }
+        self.world.fleet.change(id, |belief| belief.up = false);
         self.strategy.lost_executor(id);
     }
 
     /// What an executor says of itself: so many slots taken. `changes` is what [`changes`](Self::changes) said when it was
     /// asked: a report from before something changed says nothing of others.
     pub fn reported(&mut self, id: ExecutorId, taken: u32, changes: u64) {
-        if let Some(belief) = self.world.fleet.get_mut(id)
-            && belief.changes == changes
-        {
-            belief.foreign = taken.saturating_sub(belief.ours);
-            if taken < belief.max {
-                belief.full_until = None;
-            }
+        if self.world.fleet.get(id).is_some_and(|belief| belief.changes == changes) {
+            self.world.fleet.change(id, |belief| {
+                belief.foreign = taken.saturating_sub(belief.ours);
+                if taken < belief.max {
+                    belief.full_until = None;
+                }
+            });
         }
     }
 
@@ -335,9 +333,10 @@ impl Dispatcher {
 
     /// Also of an executor that was not heard of yet: what is there counts when it comes.
     fn occupy(&mut self, executor: ExecutorId) {
-        let belief = self.world.fleet.entry(executor);
-        belief.ours += 1;
-        belief.changes += 1;
+        self.world.fleet.change(executor, |belief| {
+            belief.ours += 1;
+            belief.changes += 1;
+        });
     }
 
     fn asks_no_more(&mut self, runtime: RuntimeId) {
@@ -350,16 +349,14 @@ impl Dispatcher {
     }
 
     fn vacate(&mut self, executor: ExecutorId) {
-        if let Some(belief) = self.world.fleet.get_mut(executor) {
+        self.world.fleet.change(executor, |belief| {
             belief.ours = belief.ours.saturating_sub(1);
             belief.changes += 1;
-        }
+        });
     }
 
     fn refused(&mut self, executor: ExecutorId, until: Duration) {
-        if let Some(belief) = self.world.fleet.get_mut(executor) {
-            belief.full_until = Some(until);
-        }
+        self.world.fleet.change(executor, |belief| belief.full_until = Some(until));
     }
 
     fn unreachable(&mut self, executor: ExecutorId, now: Duration) {
@@ -387,10 +384,8 @@ impl Dispatcher {
             Stage::Sent { to, leased } | Stage::Runs { at: to, leased } => {
                 self.vacate(to);
                 // Whoever frees a slot knows better than the refusal of before.
-                if let Some(belief) = self.world.fleet.get_mut(to)
-                    && matches!(placing.stage, Stage::Runs { .. })
-                {
-                    belief.full_until = None;
+                if matches!(placing.stage, Stage::Runs { .. }) {
+                    self.world.fleet.change(to, |belief| belief.full_until = None);
                 }
                 return leased.then_some(Order::Unlease { ticket });
             }

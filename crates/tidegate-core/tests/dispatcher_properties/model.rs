@@ -145,6 +145,17 @@ impl Model {
         self.messages.push(Message::Request { order, number });
     }
 
+    /// Whether this is the last that was asked for an attempt, and is not answered.
+    fn awaits(&self, order: &Order, number: u64) -> bool {
+        let ticket = of(order);
+        self.numbers.get(&ticket) == Some(&number)
+            && match (order, self.views.get(&ticket)) {
+                (Order::Execute { executor, .. }, Some(View::Sent(at))) => at == executor,
+                (Order::Reserve { executor, .. }, Some(View::Reserves(at))) => at == executor,
+                _ => false,
+            }
+    }
+
     fn executor(&self, index: usize) -> ExecutorId {
         ExecutorId(u32::try_from(index % self.executors.maxes.len()).unwrap())
     }
@@ -162,10 +173,11 @@ impl Model {
                 // Whoever misses an answer asks again with the same key, and hears no more of the first request.
                 if let Some(at) = index.checked_rem(self.messages.len())
                     && let Message::Answer { order, number, .. } = self.messages[at].clone()
-                    && self.numbers.get(&of(&order)) == Some(&number)
                 {
                     self.messages.swap_remove(at);
-                    self.request(order);
+                    if self.awaits(&order, number) {
+                        self.request(order);
+                    }
                 }
             }
             Op::DoubleAnswer(index) => {
@@ -244,9 +256,7 @@ impl Model {
     fn deliver(&mut self, message: Message) {
         match message {
             Message::Request { order, number } => {
-                if self.numbers.get(&of(&order)) == Some(&number)
-                    && self.views.contains_key(&of(&order))
-                {
+                if self.awaits(&order, number) {
                     let answer = self.executors.hear(&order, self.now);
                     self.messages.push(Message::Answer { order, number, answer });
                 }
@@ -271,11 +281,7 @@ impl Model {
 
     fn answered(&mut self, order: &Order, answer: Answer) {
         let ticket = of(order);
-        let asked = match (order, self.views.get(&ticket)) {
-            (Order::Execute { executor, .. }, Some(View::Sent(at))) => at == executor,
-            (Order::Reserve { executor, .. }, Some(View::Reserves(at))) => at == executor,
-            _ => false,
-        };
+        let asked = self.awaits(order, self.numbers[&ticket]);
         let next = match order {
             Order::Execute { .. } => self.dispatcher.answered(ticket, answer, self.now),
             _ => self.dispatcher.reserved(ticket, answer, self.now),

@@ -22,7 +22,8 @@ impl PlaceNext for Optimistic {
         let mut heads = world.line.heads();
         heads.sort_unstable();
         let (ticket, open) = heads.into_iter().find_map(|(_, ticket, runtime)| {
-            let open = world.fleet.open(runtime, now).filter(|(_, it)| it.ours < it.max);
+            let roomy = world.fleet.roomy();
+            let open = roomy.filter(|(_, it)| it.is_open(now) && it.serves.includes(runtime));
             let open: Vec<_> = open.collect();
             (!open.is_empty()).then_some((ticket, open))
         })?;

@@ -36,7 +36,7 @@ impl PlaceNext for Pull {
             return None;
         }
         let mut best: Option<((Place, Reverse<u32>, ExecutorId), Ticket)> = None;
-        for (id, executor) in world.fleet.iter() {
+        for (id, executor) in world.fleet.roomy() {
             let free = executor.free(now);
             if free == 0 {
                 continue;

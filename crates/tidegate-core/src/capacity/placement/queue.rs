@@ -106,7 +106,7 @@ impl PlaceNext for Queue {
         self.join_all(world, now, chance);
         let overtakes_max = u64::from(world.fleet.slots().max(1)) * OVERTAKES_PER_SLOT;
         let mut idle = None;
-        for (id, executor) in world.fleet.iter().filter(|(_, it)| it.free(now) > 0) {
+        for (id, executor) in world.fleet.roomy().filter(|(_, it)| it.free(now) > 0) {
             let Some(head) = world.line.head(&executor.serves) else { continue };
             let own = self.lines.get(&id).and_then(|line| line.first(&executor.serves));
             if let Some(own) = own {

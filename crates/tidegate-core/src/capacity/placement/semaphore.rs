@@ -21,11 +21,11 @@ impl PlaceNext for Semaphore {
         let mut heads = world.line.heads();
         heads.sort_unstable();
         let (_, ticket, runtime) = heads.into_iter().find(|(_, _, runtime)| {
-            let mut open = world.fleet.open(*runtime, now).peekable();
             let asking = world.leasing.get(runtime).copied().unwrap_or(0);
+            let able = world.fleet.roomy().filter(|(_, it)| it.serves.includes(*runtime));
+            let free = able.fold(0_u32, |sum, (_, it)| sum.saturating_add(it.free(now)));
             // Whom nobody can serve does not ask, and holds up nobody.
-            open.peek().is_some()
-                && asking <= open.fold(0, |sum, (_, it)| sum.saturating_add(it.free(now)))
+            asking <= free && world.fleet.open(*runtime, now).next().is_some()
         })?;
         let mut open: Vec<_> = world.fleet.open(runtime, now).collect();
         open.sort_by_key(|(id, it)| (Reverse(it.free(now)), *id));
