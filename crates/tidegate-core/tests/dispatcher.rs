@@ -3,7 +3,7 @@
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority::{High, Normal};
 use tidegate_core::capacity::{
-    Answer, Dispatcher, ExecutorId, LeaseAnswer, Order, Placement, RuntimeId, Serves, Ticket,
+    Answer, Dispatcher, ExecutorId, LeaseAnswer, Order, Place, Placement, RuntimeId, Serves, Ticket,
 };
 
 const NOW: Duration = Duration::ZERO;
@@ -145,4 +145,84 @@ fn reservations_come_before_the_attempt() {
     assert_eq!(next, Some(Order::Execute { ticket: Ticket(0), executor }));
     assert_eq!(it.answered(Ticket(0), Answer::Gone, NOW), None);
     assert_eq!(orders(&mut it, NOW), [Order::Reserve { ticket: Ticket(0), executor }]);
+}
+
+#[test]
+fn the_second_of_two_answers_of_the_ledger_takes_no_slot_away() {
+    let mut it = dispatcher(Placement::Semaphore, 1, 1);
+    orders(&mut it, NOW);
+    let granted = LeaseAnswer::Granted(ExecutorId(0));
+    assert!(matches!(it.leased(Ticket(0), granted, NOW), Some(Order::Execute { .. })));
+    assert_eq!(it.leased(Ticket(0), granted, NOW), None);
+    it.answered(Ticket(0), Answer::Accepted, NOW);
+    assert_eq!(it.leased(Ticket(0), LeaseAnswer::Waiting, NOW), None);
+    assert_eq!(it.finished(Ticket(0)), Some(Order::Unlease { ticket: Ticket(0) }));
+}
+
+#[test]
+fn who_may_have_a_slot_that_it_was_not_told_of_asks_again_before_others() {
+    let mut it = dispatcher(Placement::Semaphore, 1, 2);
+    orders(&mut it, NOW);
+    it.leased(Ticket(0), LeaseAnswer::Unavailable, NOW);
+    it.leased(Ticket(1), LeaseAnswer::Unavailable, NOW);
+    it.submit(Ticket(9), High, PYTHON);
+    assert!(orders(&mut it, NOW).is_empty(), "the ledger is left alone");
+    let wake = it.next_wake(NOW).unwrap();
+    let asked = orders(&mut it, wake);
+    let executors = vec![ExecutorId(0)];
+    let lease = |ticket| Order::Lease { ticket: Ticket(ticket), executors: executors.clone() };
+    assert_eq!(asked, [lease(0), lease(1)]);
+}
+
+#[test]
+fn a_line_for_the_executors_of_one_runtime_holds_up_no_other() {
+    let mut it = Dispatcher::new(Placement::Semaphore);
+    it.executor_up(ExecutorId(0), 1, Serves::Only(vec![PYTHON]));
+    it.submit(Ticket(0), Normal, PYTHON);
+    it.submit(Ticket(1), Normal, PYTHON);
+    for order in orders(&mut it, NOW) {
+        let Order::Lease { ticket, .. } = order else { panic!("{order:?}") };
+        it.leased(ticket, LeaseAnswer::Waiting, NOW);
+    }
+    it.executor_up(ExecutorId(1), 1, Serves::Only(vec![SH]));
+    it.submit(Ticket(2), Normal, SH);
+    let executors = vec![ExecutorId(1)];
+    assert_eq!(orders(&mut it, NOW), [Order::Lease { ticket: Ticket(2), executors }]);
+}
+
+#[test]
+fn an_optimistic_manager_does_not_send_its_whole_line_to_who_is_full_of_its_own() {
+    let mut it = dispatcher(Placement::Optimistic, 2, 100);
+    let sent: Vec<_> = orders(&mut it, NOW).iter().map(executed).collect();
+    assert_eq!(sent.len(), 2);
+    it.answered(Ticket(0), Answer::Accepted, NOW);
+    it.finished(Ticket(0));
+    assert_eq!(orders(&mut it, NOW).len(), 1);
+}
+
+#[test]
+fn what_runs_at_an_executor_that_is_not_heard_of_yet_counts_when_it_comes() {
+    let mut it = dispatcher(Placement::Pull, 0, 1);
+    let place = Place { priority: Normal, seq: 0 };
+    it.resume(Ticket(7), ExecutorId(0), place, PYTHON);
+    it.executor_up(ExecutorId(0), 1, Serves::All);
+    assert!(orders(&mut it, NOW).is_empty(), "its only slot is taken");
+    it.finished(Ticket(7));
+    assert_eq!(orders(&mut it, NOW).iter().map(executed).collect::<Vec<_>>(), [(0, 0)]);
+}
+
+#[test]
+fn a_more_urgent_attempt_is_taken_from_another_executors_line() {
+    let mut it = dispatcher(Placement::Queue, 2, 20);
+    let (running, at) = executed(&orders(&mut it, NOW)[0]);
+    it.submit(Ticket(98), High, PYTHON);
+    it.submit(Ticket(99), High, PYTHON);
+    let mut running = running;
+    for urgent in [98, 99] {
+        it.answered(Ticket(running), Answer::Accepted, NOW);
+        it.finished(Ticket(running));
+        let next: Vec<_> = orders(&mut it, NOW).iter().map(executed).collect();
+        assert_eq!(next, [(urgent, at)], "whoever's line it is in");
+        running = urgent;
+    }
 }

@@ -53,7 +53,7 @@ struct Placing {
 enum Stage {
     /// Asks the ledger.
     Leasing,
-    /// Has a place in the ledger's line.
+    /// Has a place in the ledger's line, or may have one.
     InLedgerLine,
     /// Asks an executor to keep a slot.
     Reserving(ExecutorId),
@@ -71,15 +71,23 @@ impl Dispatcher {
     pub fn new(placement: Placement) -> Self {
         Self {
             strategy: Strategy::new(placement),
-            world: World { line: WaitingLine::default(), fleet: Fleet::default(), leasing: 0 },
+            world: World {
+                line: WaitingLine::default(),
+                fleet: Fleet::default(),
+                leasing: BTreeMap::new(),
+            },
             placed: BTreeMap::new(),
             ledger_after: None,
         }
     }
 
-    /// An attempt waits for a slot.
+    /// An attempt waits for a slot. One that waits already, or has been placed, stays as it is.
     pub fn submit(&mut self, ticket: Ticket, priority: MessagePriority, runtime: RuntimeId) {
-        self.world.line.join(ticket, priority, runtime);
+        if self.placed.contains_key(&ticket) || self.world.line.place_of(ticket).is_some() {
+            return;
+        }
+        let place = self.world.line.join(ticket, priority, runtime);
+        self.strategy.came(ticket, place, runtime);
     }
 
     /// An attempt is not wanted any more, wherever it is. With what is to be undone at the ledger.
@@ -91,27 +99,30 @@ impl Dispatcher {
 
     /// An executor answers, has so many slots and these runtimes.
     pub fn executor_up(&mut self, id: ExecutorId, max: u32, serves: Serves) {
+        // Whoever waits for it may have to look for another, when it can't run the same any more.
+        if self.world.fleet.get(id).is_some_and(|belief| belief.serves != serves) {
+            self.strategy.lost_executor(id);
+        }
         self.world.fleet.up(id, max, serves);
+        self.strategy.found_executor();
     }
 
     /// An executor does not answer. Attempts that were sent there stay where they are until more is known of them.
     pub fn executor_down(&mut self, id: ExecutorId) {
-        if let Some(belief) = self.world.fleet.get_mut(id) {
-            belief.up = false;
-        }
+        self.world.fleet.change(id, |belief| belief.up = false);
         self.strategy.lost_executor(id);
     }
 
     /// What an executor says of itself: so many slots taken. `changes` is what [`changes`](Self::changes) said when it was
     /// asked: a report from before something changed says nothing of others.
     pub fn reported(&mut self, id: ExecutorId, taken: u32, changes: u64) {
-        if let Some(belief) = self.world.fleet.get_mut(id)
-            && belief.changes == changes
-        {
-            belief.foreign = taken.saturating_sub(belief.ours);
-            if taken < belief.max {
-                belief.full_until = None;
-            }
+        if self.world.fleet.get(id).is_some_and(|belief| belief.changes == changes) {
+            self.world.fleet.change(id, |belief| {
+                belief.foreign = taken.saturating_sub(belief.ours);
+                if taken < belief.max {
+                    belief.full_until = None;
+                }
+            });
         }
     }
 
@@ -121,7 +132,8 @@ impl Dispatcher {
         self.world.fleet.get(id).map_or(0, |belief| belief.changes)
     }
 
-    /// What an executor said to an attempt that was sent to it. With what is to be undone at the ledger.
+    /// What an executor said to an attempt that was sent to it. Each order is answered once: when an answer was lost, by
+    /// what the executor says when it is asked what became of the attempt. With what is to be undone at the ledger.
     pub fn answered(&mut self, ticket: Ticket, answer: Answer, now: Duration) -> Option<Order> {
         let Some(Stage::Sent { to, leased }) = self.placed.get(&ticket).map(|it| it.stage) else {
             return None;
@@ -174,13 +186,15 @@ impl Dispatcher {
         let placing = self.placed.get(&ticket).copied();
         let asked = placing.filter(|it| matches!(it.stage, Stage::Leasing | Stage::InLedgerLine));
         let Some(placing) = asked else {
-            // It was withdrawn while the ledger was asked; what the ledger gave goes back.
-            return matches!(answer, LeaseAnswer::Granted(_) | LeaseAnswer::Waiting)
-                .then_some(Order::Unlease { ticket });
+            // It was withdrawn while the ledger was asked; what the ledger gave goes back. But the second of two
+            // answers takes nothing from one that has its slot.
+            return (placing.is_none()
+                && matches!(answer, LeaseAnswer::Granted(_) | LeaseAnswer::Waiting))
+            .then_some(Order::Unlease { ticket });
         };
         match answer {
             LeaseAnswer::Granted(executor) => {
-                self.world.leasing -= 1;
+                self.asks_no_more(placing.runtime);
                 self.occupy(executor);
                 let stage = Stage::Sent { to: executor, leased: true };
                 self.placed.insert(ticket, Placing { stage, ..placing });
@@ -192,27 +206,27 @@ impl Dispatcher {
             }
             LeaseAnswer::Unavailable => {
                 self.ledger_after = Some(now.saturating_add(LEDGER_PAUSE));
-                self.send_back(ticket);
+                // It may have given the slot all the same. So nobody else asks in its place, and it asks again.
+                self.placed.insert(ticket, Placing { stage: Stage::InLedgerLine, ..placing });
                 None
             }
         }
     }
 
     /// Slots may have come free in the ledger, or time goes by: those in its line ask again, in their order, which also
-    /// keeps their places there.
+    /// keeps their places there. Those for whom no executor is left come back to the manager's own line.
     pub fn ledger_changed(&mut self, now: Duration) -> Vec<Order> {
-        let in_line = self.placed.iter_mut().filter(|(_, it)| it.stage == Stage::InLedgerLine);
-        let mut waiting: Vec<_> = in_line
-            .map(|(ticket, placing)| {
-                placing.stage = Stage::Leasing;
-                (placing.place, placing.runtime, *ticket)
-            })
-            .collect();
+        let in_line = self.placed.iter().filter(|(_, it)| it.stage == Stage::InLedgerLine);
+        let mut waiting: Vec<_> = in_line.map(|(ticket, it)| (it.place, *ticket, *it)).collect();
         waiting.sort_by_key(|(place, ..)| *place);
-        let fleet = &self.world.fleet;
-        let again = waiting.into_iter().map(|(_, runtime, ticket)| {
-            let executors = fleet.open(runtime, now).map(|(id, _)| id).collect();
-            Order::Lease { ticket, executors }
+        let again = waiting.into_iter().filter_map(|(_, ticket, placing)| {
+            let open = self.world.fleet.open(placing.runtime, now);
+            let executors: Vec<_> = open.map(|(id, _)| id).collect();
+            if executors.is_empty() {
+                return self.send_back(ticket);
+            }
+            self.placed.insert(ticket, Placing { stage: Stage::Leasing, ..placing });
+            Some(Order::Lease { ticket, executors })
         });
         again.collect()
     }
@@ -230,6 +244,11 @@ impl Dispatcher {
         place: Place,
         runtime: RuntimeId,
     ) {
+        if self.placed.contains_key(&ticket) {
+            return;
+        }
+        self.world.line.leave(ticket);
+        self.strategy.forget(ticket);
         self.occupy(executor);
         let stage = Stage::Runs { at: executor, leased: false };
         self.placed.insert(ticket, Placing { place, runtime, stage });
@@ -241,7 +260,11 @@ impl Dispatcher {
         if self.strategy.protocol() == Protocol::Leased {
             match self.ledger_after {
                 Some(after) if now < after => return orders,
-                _ => self.ledger_after = None,
+                Some(_) => {
+                    self.ledger_after = None;
+                    orders = self.ledger_changed(now);
+                }
+                None => {}
             }
         }
         while let Some(Step { ticket, executors }) = self.strategy.next(&self.world, now, chance) {
@@ -251,7 +274,7 @@ impl Dispatcher {
             let (stage, order) = match (self.strategy.protocol(), first) {
                 (_, None) => break,
                 (Protocol::Leased, _) => {
-                    self.world.leasing += 1;
+                    *self.world.leasing.entry(runtime).or_default() += 1;
                     (Stage::Leasing, Order::Lease { ticket, executors })
                 }
                 (Protocol::Reserved, Some(executor)) => {
@@ -273,10 +296,10 @@ impl Dispatcher {
     /// When [`orders`](Self::orders) may have something to say although nothing has happened.
     #[must_use]
     pub fn next_wake(&self, now: Duration) -> Option<Duration> {
-        if self.world.line.is_empty() {
-            return None;
-        }
         let ledger = self.ledger_after.filter(|after| *after > now);
+        if self.world.line.is_empty() {
+            return ledger;
+        }
         self.world.fleet.next_open(now).into_iter().chain(ledger).min()
     }
 
@@ -308,24 +331,32 @@ impl Dispatcher {
         &self.world.line
     }
 
+    /// Also of an executor that was not heard of yet: what is there counts when it comes.
     fn occupy(&mut self, executor: ExecutorId) {
-        if let Some(belief) = self.world.fleet.get_mut(executor) {
+        self.world.fleet.change(executor, |belief| {
             belief.ours += 1;
             belief.changes += 1;
+        });
+    }
+
+    fn asks_no_more(&mut self, runtime: RuntimeId) {
+        if let Some(asking) = self.world.leasing.get_mut(&runtime) {
+            *asking -= 1;
+            if *asking == 0 {
+                self.world.leasing.remove(&runtime);
+            }
         }
     }
 
     fn vacate(&mut self, executor: ExecutorId) {
-        if let Some(belief) = self.world.fleet.get_mut(executor) {
+        self.world.fleet.change(executor, |belief| {
             belief.ours = belief.ours.saturating_sub(1);
             belief.changes += 1;
-        }
+        });
     }
 
     fn refused(&mut self, executor: ExecutorId, until: Duration) {
-        if let Some(belief) = self.world.fleet.get_mut(executor) {
-            belief.full_until = Some(until);
-        }
+        self.world.fleet.change(executor, |belief| belief.full_until = Some(until));
     }
 
     fn unreachable(&mut self, executor: ExecutorId, now: Duration) {
@@ -338,6 +369,7 @@ impl Dispatcher {
         let placing = self.placed.get(&ticket).copied()?;
         let undo = self.end(ticket);
         self.world.line.put_back(ticket, placing.place, placing.runtime);
+        self.strategy.came(ticket, placing.place, placing.runtime);
         undo
     }
 
@@ -345,17 +377,15 @@ impl Dispatcher {
         let placing = self.placed.remove(&ticket)?;
         match placing.stage {
             Stage::Leasing | Stage::InLedgerLine => {
-                self.world.leasing -= 1;
+                self.asks_no_more(placing.runtime);
                 return Some(Order::Unlease { ticket });
             }
             Stage::Reserving(executor) => self.vacate(executor),
             Stage::Sent { to, leased } | Stage::Runs { at: to, leased } => {
                 self.vacate(to);
                 // Whoever frees a slot knows better than the refusal of before.
-                if let Some(belief) = self.world.fleet.get_mut(to)
-                    && matches!(placing.stage, Stage::Runs { .. })
-                {
-                    belief.full_until = None;
+                if matches!(placing.stage, Stage::Runs { .. }) {
+                    self.world.fleet.change(to, |belief| belief.full_until = None);
                 }
                 return leased.then_some(Order::Unlease { ticket });
             }

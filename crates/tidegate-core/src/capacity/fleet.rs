@@ -1,5 +1,5 @@
 use super::{RuntimeId, Serves};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// An executor, by a number that its user gave it.
@@ -29,6 +29,9 @@ pub struct ExecutorBelief {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fleet {
     executors: BTreeMap<ExecutorId, ExecutorBelief>,
+    /// Those that answer and are not full of our own. Few, when many wait: then nobody looks at all the others.
+    roomy: BTreeSet<ExecutorId>,
+    slots: u64,
 }
 
 // === impl ExecutorBelief ===
@@ -43,6 +46,10 @@ impl ExecutorBelief {
         }
     }
 
+    fn slots_up(&self) -> u64 {
+        if self.up { u64::from(self.max) } else { 0 }
+    }
+
     /// Whether it may be asked now.
     #[must_use]
     pub fn is_open(&self, now: Duration) -> bool {
@@ -55,20 +62,34 @@ impl ExecutorBelief {
 impl Fleet {
     /// An executor that answers; known before or not.
     pub fn up(&mut self, id: ExecutorId, max: u32, serves: Serves) {
+        self.change(id, |belief| {
+            if !belief.up {
+                belief.full_until = None;
+                belief.foreign = 0;
+            }
+            (belief.max, belief.serves, belief.up) = (max, serves, true);
+        });
+    }
+
+    /// Changes what is believed of one. One of which nothing is known yet does not answer.
+    pub(super) fn change(&mut self, id: ExecutorId, how: impl FnOnce(&mut ExecutorBelief)) {
         let belief = self.executors.entry(id).or_insert_with(|| ExecutorBelief {
-            max,
+            max: 0,
             serves: Serves::All,
-            up: true,
+            up: false,
             ours: 0,
             foreign: 0,
             full_until: None,
             changes: 0,
         });
-        if !belief.up {
-            belief.full_until = None;
-            belief.foreign = 0;
+        let slots_before = belief.slots_up();
+        how(belief);
+        self.slots = self.slots - slots_before + belief.slots_up();
+        if belief.up && belief.ours < belief.max {
+            self.roomy.insert(id);
+        } else {
+            self.roomy.remove(&id);
         }
-        (belief.max, belief.serves, belief.up) = (max, serves, true);
     }
 
     /// One of them.
@@ -77,13 +98,14 @@ impl Fleet {
         self.executors.get(&id)
     }
 
-    pub(super) fn get_mut(&mut self, id: ExecutorId) -> Option<&mut ExecutorBelief> {
-        self.executors.get_mut(&id)
-    }
-
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (ExecutorId, &ExecutorBelief)> {
         self.executors.iter().map(|(id, belief)| (*id, belief))
+    }
+
+    /// Those that answer and are not full of our own: the only ones that can have a free slot.
+    pub(super) fn roomy(&self) -> impl Iterator<Item = (ExecutorId, &ExecutorBelief)> {
+        self.roomy.iter().filter_map(|id| Some((*id, self.executors.get(id)?)))
     }
 
     /// Those that may be asked now and have this runtime.
@@ -98,14 +120,13 @@ impl Fleet {
     /// The slots of those that answer.
     #[must_use]
     pub fn slots(&self) -> u32 {
-        let up = self.executors.values().filter(|it| it.up);
-        up.fold(0, |sum, it| sum.saturating_add(it.max))
+        u32::try_from(self.slots).unwrap_or(u32::MAX)
     }
 
     /// The free slots of those that answer, as far as is known.
     #[must_use]
     pub fn free(&self, now: Duration) -> u32 {
-        self.executors.values().fold(0, |sum, it| sum.saturating_add(it.free(now)))
+        self.roomy().fold(0, |sum, (_, it)| sum.saturating_add(it.free(now)))
     }
 
     /// When the first of those that refused may be asked again.

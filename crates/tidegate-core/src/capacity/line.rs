@@ -64,8 +64,11 @@ impl Serves {
 // === impl WaitingLine ===
 
 impl WaitingLine {
-    /// A newcomer, behind all others of its priority.
+    /// A newcomer, behind all others of its priority. One who is in the line already keeps its place.
     pub fn join(&mut self, ticket: Ticket, priority: MessagePriority, runtime: RuntimeId) -> Place {
+        if let Some((place, _)) = self.places.get(&ticket) {
+            return *place;
+        }
         let place = Place { priority, seq: self.seq_next };
         self.seq_next += 1;
         self.put_back(ticket, place, runtime);
@@ -74,9 +77,10 @@ impl WaitingLine {
 
     /// One who was in the line before, at the place that it had.
     pub fn put_back(&mut self, ticket: Ticket, place: Place, runtime: RuntimeId) {
-        if self.places.insert(ticket, (place, runtime)).is_some() {
+        if self.places.contains_key(&ticket) {
             return;
         }
+        self.places.insert(ticket, (place, runtime));
         let lane = self.lanes.entry((place.priority, runtime)).or_default();
         let at = lane.partition_point(|(seq, _)| *seq < place.seq);
         lane.insert(at, (place.seq, ticket));
@@ -116,6 +120,15 @@ impl WaitingLine {
             }
         }
         first
+    }
+
+    /// The first of each priority and runtime.
+    pub(super) fn heads(&self) -> Vec<(Place, Ticket, RuntimeId)> {
+        let firsts = self.lanes.iter().filter_map(|((priority, runtime), lane)| {
+            let (seq, ticket) = *lane.front()?;
+            Some((Place { priority: *priority, seq }, ticket, *runtime))
+        });
+        firsts.collect()
     }
 
     /// How many are served before this one; `None` when it is not in the line.
@@ -202,5 +215,15 @@ mod tests {
         line.put_back(Ticket(1), place, runtime);
         assert_eq!(order(&mut line, &Serves::All), [1, 2, 3]);
         assert_eq!(line.leave(Ticket(1)), None);
+    }
+
+    #[test]
+    fn who_joins_twice_is_in_it_once() {
+        let mut line = WaitingLine::default();
+        let first = line.join(Ticket(1), Normal, A);
+        line.join(Ticket(2), Normal, A);
+        assert_eq!(line.join(Ticket(1), High, B), first);
+        assert_eq!(order(&mut line, &Serves::All), [1, 2]);
+        assert!(line.is_empty());
     }
 }

@@ -1,10 +1,11 @@
+use super::super::ExecutorId;
 use super::super::fleet::ExecutorBelief;
-use super::super::{ExecutorId, Serves};
 use super::{PlaceNext, Protocol, Step, World};
 use std::time::Duration;
 
-/// The less loaded of two executors is asked, full or not: it refuses when it is, and is then left alone for as long as
-/// it said or until something of ours ends there.
+/// The less loaded of two executors is asked, whatever others have there: it refuses when it is full, and is then left
+/// alone for as long as it said or until something of ours ends there. Only who is full of our own is not asked: it
+/// would refuse each of a long line, every time that one ends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Optimistic;
 
@@ -18,17 +19,14 @@ impl PlaceNext for Optimistic {
         chance: &mut dyn FnMut() -> u64,
     ) -> Option<Step> {
         // The head of the line; where nobody can have it, the first whom somebody can.
-        let (_, head) = world.line.head(&Serves::All)?;
-        let (_, runtime) = world.line.place_of(head)?;
-        let mut ticket = head;
-        let mut open: Vec<_> = world.fleet.open(runtime, now).collect();
-        if open.is_empty() {
-            let others = world.fleet.iter().filter(|(_, it)| it.is_open(now));
-            let (_, next) = others.filter_map(|(_, it)| world.line.head(&it.serves)).min()?;
-            let (_, runtime) = world.line.place_of(next)?;
-            ticket = next;
-            open = world.fleet.open(runtime, now).collect();
-        }
+        let mut heads = world.line.heads();
+        heads.sort_unstable();
+        let (ticket, open) = heads.into_iter().find_map(|(_, ticket, runtime)| {
+            let roomy = world.fleet.roomy();
+            let open = roomy.filter(|(_, it)| it.is_open(now) && it.serves.includes(runtime));
+            let open: Vec<_> = open.collect();
+            (!open.is_empty()).then_some((ticket, open))
+        })?;
         let one = pick(&open, chance)?;
         let two = pick(&open, chance)?;
         let (id, _) = if load(two.1) < load(one.1) { two } else { one };

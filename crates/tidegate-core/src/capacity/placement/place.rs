@@ -1,7 +1,8 @@
 use super::super::fleet::Fleet;
-use super::super::line::WaitingLine;
+use super::super::line::{Place as PlaceInLine, RuntimeId, WaitingLine};
 use super::super::{ExecutorId, Ticket};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -47,8 +48,8 @@ pub struct World {
     pub line: WaitingLine,
     /// For whom.
     pub fleet: Fleet,
-    /// How many ask the ledger.
-    pub leasing: u32,
+    /// How many ask the ledger, by what they want. None is zero.
+    pub leasing: BTreeMap<RuntimeId, u32>,
 }
 
 /// Who goes where next.
@@ -73,8 +74,14 @@ pub trait Place {
     /// By which steps.
     fn protocol(&self) -> Protocol;
 
+    /// A ticket has come to the line, or back to it.
+    fn came(&mut self, _ticket: Ticket, _place: PlaceInLine, _runtime: RuntimeId) {}
+
     /// A ticket has left the line.
     fn forget(&mut self, _ticket: Ticket) {}
+
+    /// An executor answers, or is not what it was.
+    fn found_executor(&mut self) {}
 
     /// An executor does not answer any more.
     fn lost_executor(&mut self, _executor: ExecutorId) {}

@@ -1,5 +1,5 @@
-use super::super::ExecutorId;
 use super::super::line::Place;
+use super::super::{ExecutorId, Ticket};
 use super::{PlaceNext, Protocol, Step, World};
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -35,19 +35,19 @@ impl PlaceNext for Pull {
         if world.line.is_empty() {
             return None;
         }
-        let mut best: Option<(Place, Reverse<u32>, ExecutorId, Step)> = None;
-        for (id, executor) in world.fleet.iter() {
+        let mut best: Option<((Place, Reverse<u32>, ExecutorId), Ticket)> = None;
+        for (id, executor) in world.fleet.roomy() {
             let free = executor.free(now);
             if free == 0 {
                 continue;
             }
             let Some((place, ticket)) = world.line.head(&executor.serves) else { continue };
             let rank = (place, Reverse(free), id);
-            if best.as_ref().is_none_or(|(p, f, i, _)| rank < (*p, *f, *i)) {
-                best = Some((place, Reverse(free), id, Step { ticket, executors: vec![id] }));
+            if best.is_none_or(|(other, _)| rank < other) {
+                best = Some((rank, ticket));
             }
         }
-        best.map(|(.., step)| step)
+        best.map(|((.., id), ticket)| Step { ticket, executors: vec![id] })
     }
 
     fn protocol(&self) -> Protocol {

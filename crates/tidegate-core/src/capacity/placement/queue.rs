@@ -1,16 +1,41 @@
 use super::super::fleet::ExecutorBelief;
 use super::super::line::{Place, RuntimeId};
-use super::super::{ExecutorId, Ticket};
+use super::super::{ExecutorId, Serves, Ticket};
 use super::{PlaceNext, Protocol, Step, World};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+/// For each slot of the fleet, how many may overtake one of their own priority.
+const OVERTAKES_PER_SLOT: u64 = 8;
+
 /// A line for each executor. A newcomer joins the shorter of two; an executor with a free slot takes the first of its
 /// own, and with nobody in its own line the first of the longest: nobody waits beside a slot that stands idle.
+///
+/// Lines move at different speeds. So that nobody is forgotten in a slow one, whoever has a free slot takes the first of
+/// all instead, when that one is more urgent or came that many places before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Queue {
-    lines: BTreeMap<ExecutorId, BTreeSet<(Place, Ticket)>>,
-    joined: BTreeMap<Ticket, (ExecutorId, Place)>,
+    lines: BTreeMap<ExecutorId, OwnLine>,
+    tickets: BTreeMap<Ticket, Joined>,
+    /// Who is in no executor's line yet, and whether it is worth while to look for one.
+    homeless: Lanes,
+    look: bool,
+}
+
+type Lanes = BTreeMap<RuntimeId, BTreeSet<(Place, Ticket)>>;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct OwnLine {
+    lanes: Lanes,
+    length: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Joined {
+    at: Option<ExecutorId>,
+    place: Place,
+    runtime: RuntimeId,
 }
 
 // === impl Queue ===
@@ -18,55 +43,56 @@ pub struct Queue {
 impl Queue {
     /// Those who are in the line and in no executor's yet.
     fn join_all(&mut self, world: &World, now: Duration, chance: &mut dyn FnMut() -> u64) {
-        if self.joined.len() == world.line.len() {
+        if !std::mem::take(&mut self.look) {
             return;
         }
-        let new: Vec<_> =
-            world.line.tickets().filter(|(ticket, ..)| !self.joined.contains_key(ticket)).collect();
-        for (ticket, place, runtime) in new {
-            if let Some(executor) = self.shorter_of_two(world, runtime, now, chance) {
-                self.lines.entry(executor).or_default().insert((place, ticket));
-                self.joined.insert(ticket, (executor, place));
+        for (runtime, tickets) in std::mem::take(&mut self.homeless) {
+            let mut near: Vec<_> = world.fleet.open(runtime, now).collect();
+            if near.is_empty() {
+                let up = world.fleet.iter().filter(|(_, it)| it.up && it.serves.includes(runtime));
+                near = up.collect();
+            }
+            if near.is_empty() {
+                self.homeless.insert(runtime, tickets);
+                continue;
+            }
+            for (place, ticket) in tickets {
+                let Some(executor) = self.shorter_of_two(&near, chance) else { continue };
+                let line = self.lines.entry(executor).or_default();
+                line.lanes.entry(runtime).or_default().insert((place, ticket));
+                line.length += 1;
+                self.tickets.insert(ticket, Joined { at: Some(executor), place, runtime });
             }
         }
     }
 
     fn shorter_of_two(
         &self,
-        world: &World,
-        runtime: RuntimeId,
-        now: Duration,
+        near: &[(ExecutorId, &ExecutorBelief)],
         chance: &mut dyn FnMut() -> u64,
     ) -> Option<ExecutorId> {
-        let mut up: Vec<_> = world.fleet.open(runtime, now).collect();
-        if up.is_empty() {
-            up =
-                world.fleet.iter().filter(|(_, it)| it.up && it.serves.includes(runtime)).collect();
-        }
-        let count = up.len() as u64;
-        let mut pick = || usize::try_from(chance().checked_rem(count)?).ok();
-        let (one, two) = (up[pick()?], up[pick()?]);
-        let (id, _) = if self.load(two) < self.load(one) { two } else { one };
-        Some(id)
+        let mut pick = || {
+            let index = chance().checked_rem(near.len() as u64)?;
+            near.get(usize::try_from(index).ok()?)
+        };
+        let (one, two) = (pick()?, pick()?);
+        let (id, _) = if self.load(*two) < self.load(*one) { two } else { one };
+        Some(*id)
     }
 
     /// What waits there and what runs there, for each slot, in thousandths.
     fn load(&self, (id, executor): (ExecutorId, &ExecutorBelief)) -> u64 {
-        let waiting = self.lines.get(&id).map_or(0, BTreeSet::len) as u64;
+        let waiting = self.lines.get(&id).map_or(0, |line| line.length);
         let taken = u64::from(executor.ours) + u64::from(executor.foreign);
         (waiting + taken) * 1_000 / u64::from(executor.max.max(1))
     }
 
-    /// The first of the longest line of which this executor can have the first.
-    fn steal(&self, world: &World, thief: &ExecutorBelief) -> Option<Ticket> {
-        let heads = self.lines.values().filter_map(|line| {
-            let (_, ticket) = line.iter().find(|(_, ticket)| {
-                let wanted = world.line.place_of(*ticket);
-                wanted.is_some_and(|(_, runtime)| thief.serves.includes(runtime))
-            })?;
-            Some((line.len(), *ticket))
+    /// The first of the longest line that has somebody whom this executor can have.
+    fn steal(&self, thief: &ExecutorBelief) -> Option<(Place, Ticket)> {
+        let firsts = self.lines.values().filter_map(|line| {
+            line.first(&thief.serves).map(|(place, ticket)| (line.length, Reverse((place, ticket))))
         });
-        heads.max_by_key(|(length, ticket)| (*length, std::cmp::Reverse(*ticket))).map(|(_, it)| it)
+        firsts.max().map(|(_, Reverse(first))| first)
     }
 }
 
@@ -78,13 +104,20 @@ impl PlaceNext for Queue {
         chance: &mut dyn FnMut() -> u64,
     ) -> Option<Step> {
         self.join_all(world, now, chance);
-        let free: Vec<_> = world.fleet.iter().filter(|(_, it)| it.free(now) > 0).collect();
-        for (id, _) in &free {
-            if let Some((_, ticket)) = self.lines.get(id).and_then(BTreeSet::first) {
-                return Some(Step { ticket: *ticket, executors: vec![*id] });
+        let overtakes_max = u64::from(world.fleet.slots().max(1)) * OVERTAKES_PER_SLOT;
+        let mut idle = None;
+        for (id, executor) in world.fleet.roomy().filter(|(_, it)| it.free(now) > 0) {
+            let Some(head) = world.line.head(&executor.serves) else { continue };
+            let own = self.lines.get(&id).and_then(|line| line.first(&executor.serves));
+            if let Some(own) = own {
+                let ticket = unless_unfair(own, head, overtakes_max);
+                return Some(Step { ticket, executors: vec![id] });
             }
+            idle = idle.or(Some((id, executor, head)));
         }
-        let (id, ticket) = free.iter().find_map(|(id, it)| Some((*id, self.steal(world, it)?)))?;
+        let (id, executor, head) = idle?;
+        let stolen = self.steal(executor).unwrap_or(head);
+        let ticket = unless_unfair(stolen, head, overtakes_max);
         Some(Step { ticket, executors: vec![id] })
     }
 
@@ -92,16 +125,60 @@ impl PlaceNext for Queue {
         Protocol::Direct
     }
 
+    fn came(&mut self, ticket: Ticket, place: Place, runtime: RuntimeId) {
+        self.tickets.insert(ticket, Joined { at: None, place, runtime });
+        self.homeless.entry(runtime).or_default().insert((place, ticket));
+        self.look = true;
+    }
+
     fn forget(&mut self, ticket: Ticket) {
-        let Some((executor, place)) = self.joined.remove(&ticket) else { return };
-        if let Some(line) = self.lines.get_mut(&executor) {
-            line.remove(&(place, ticket));
+        let Some(Joined { at, place, runtime }) = self.tickets.remove(&ticket) else { return };
+        match at {
+            None => remove(&mut self.homeless, runtime, (place, ticket)),
+            Some(executor) => {
+                let Some(line) = self.lines.get_mut(&executor) else { return };
+                remove(&mut line.lanes, runtime, (place, ticket));
+                line.length -= 1;
+                if line.length == 0 {
+                    self.lines.remove(&executor);
+                }
+            }
         }
     }
 
+    fn found_executor(&mut self) {
+        self.look = true;
+    }
+
     fn lost_executor(&mut self, executor: ExecutorId) {
-        for (_, ticket) in self.lines.remove(&executor).unwrap_or_default() {
-            self.joined.remove(&ticket);
+        for (runtime, tickets) in self.lines.remove(&executor).unwrap_or_default().lanes {
+            for (place, ticket) in tickets {
+                self.came(ticket, place, runtime);
+            }
         }
     }
+}
+
+// === impl OwnLine ===
+
+impl OwnLine {
+    fn first(&self, serves: &Serves) -> Option<(Place, Ticket)> {
+        let lanes = self.lanes.iter().filter(|(runtime, _)| serves.includes(**runtime));
+        lanes.filter_map(|(_, lane)| lane.first()).min().copied()
+    }
+}
+
+fn remove(lanes: &mut Lanes, runtime: RuntimeId, who: (Place, Ticket)) {
+    if let Some(lane) = lanes.get_mut(&runtime) {
+        lane.remove(&who);
+        if lane.is_empty() {
+            lanes.remove(&runtime);
+        }
+    }
+}
+
+/// The one who is next by the lines, unless the first of all is more urgent or has been overtaken enough.
+fn unless_unfair(next: (Place, Ticket), head: (Place, Ticket), overtakes_max: u64) -> Ticket {
+    let late = next.0.seq.saturating_sub(head.0.seq) > overtakes_max;
+    if head.0.priority < next.0.priority || late { head.1 } else { next.1 }
 }

@@ -1,3 +1,4 @@
+use super::super::line::{Place, RuntimeId};
 use super::super::{ExecutorId, Ticket};
 use super::optimistic::Optimistic;
 use super::pull::Pull;
@@ -63,9 +64,19 @@ impl Strategy {
         }
     }
 
+    /// See [`Place::came`](PlaceNext::came).
+    pub fn came(&mut self, ticket: Ticket, place: Place, runtime: RuntimeId) {
+        self.inner().came(ticket, place, runtime);
+    }
+
     /// See [`Place::forget`](PlaceNext::forget).
     pub fn forget(&mut self, ticket: Ticket) {
         self.inner().forget(ticket);
+    }
+
+    /// See [`Place::found_executor`](PlaceNext::found_executor).
+    pub fn found_executor(&mut self) {
+        self.inner().found_executor();
     }
 
     /// See [`Place::lost_executor`](PlaceNext::lost_executor).
