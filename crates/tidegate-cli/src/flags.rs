@@ -7,6 +7,7 @@ use crate::usage_flags::{self, UsageFlags};
 use crate::worker_flags::{self, WorkerFlags};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
+use tidegate_server::worker::process::launch::Stage;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -73,6 +74,22 @@ pub enum Command {
     /// Write, check or show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// A part of the sandbox that the process executor starts by itself
+    #[command(hide = true)]
+    Launch(LaunchFlags),
+}
+
+#[derive(Debug, Args)]
+pub struct LaunchFlags {
+    #[arg(value_parser = launch_stage)]
+    pub stage: Stage,
+}
+
+fn launch_stage(name: &str) -> Result<Stage, String> {
+    Stage::from_name(name).ok_or_else(|| {
+        let names = Stage::ALL.map(Stage::name).join(", ");
+        format!("there is {names}; nobody but the process executor starts them")
+    })
 }
 
 #[derive(Debug, Args)]

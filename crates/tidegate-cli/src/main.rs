@@ -47,5 +47,6 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Tariff(command) => commands::tariff::run(&command),
         Command::Sim(flags) => commands::sim::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::Config(command) => commands::config::run(&command).map(|()| ExitCode::SUCCESS),
+        Command::Launch(flags) => Ok(flags.stage.run()),
     }
 }

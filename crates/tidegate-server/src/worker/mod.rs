@@ -14,6 +14,7 @@ mod metrics;
 mod mock_runner;
 mod output;
 mod parse;
+pub mod process;
 mod request;
 mod routes;
 mod runner;

@@ -1,6 +1,7 @@
 use super::SandboxLayer;
 use super::http_runner::HttpRunner;
 use super::mock_runner::MockRunner;
+use super::process::ProcessRunner;
 use super::work::{OutputSink, StopSignal, Work};
 use tidegate::task::Ending;
 
@@ -10,6 +11,8 @@ pub enum Runner {
     Mock(MockRunner),
     /// Passes executions on to a server.
     Http(HttpRunner),
+    /// Runs them as processes of this machine, in a sandbox.
+    Process(Box<ProcessRunner>),
 }
 
 // === impl Runner ===
@@ -21,6 +24,7 @@ impl Runner {
         match self {
             Self::Mock(_) => "mock",
             Self::Http(_) => "http",
+            Self::Process(_) => "process",
         }
     }
 
@@ -30,6 +34,7 @@ impl Runner {
         match self {
             Self::Mock(mock) => mock.runtimes(),
             Self::Http(http) => http.runtimes(),
+            Self::Process(process) => process.runtimes(),
         }
     }
 
@@ -39,6 +44,7 @@ impl Runner {
         match self {
             // Nothing is run here that could do anything.
             Self::Mock(_) | Self::Http(_) => Vec::new(),
+            Self::Process(process) => process.layers(),
         }
     }
 
@@ -51,6 +57,7 @@ impl Runner {
         match self {
             Self::Mock(mock) => mock.run(work, sink, stop).await,
             Self::Http(http) => http.run(work, sink, stop).await,
+            Self::Process(process) => process.run(work, sink, stop).await,
         }
     }
 }

@@ -1,0 +1,228 @@
+//! A runner with small limits, and what is asked of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use tidegate::task::{Ending, OutputStream, TaskId};
+use tidegate_server::worker::process::{
+    LayerUse, Layers, Network, ProcessConfig, ProcessRunner, RuntimeConfig,
+};
+use tidegate_server::worker::{OutputSink, StopSignal, StopWhy, Work};
+
+/// What a task may write.
+pub const OUTPUT_BYTES_MAX: usize = 1 << 20;
+/// What its files may take.
+pub const FILE_BYTES_MAX: u64 = 8 << 20;
+/// How long anything may take before the test fails, on a machine that is busy with others.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Which layers a test has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// All that this machine has.
+    All,
+    /// No namespaces.
+    NoBubblewrap,
+    /// What any machine has: a session, and somebody who watches.
+    WatcherOnly,
+}
+
+/// A runner whose folder goes with it.
+pub struct Bench {
+    pub runner: ProcessRunner,
+    pub folder: PathBuf,
+}
+
+/// A task and its output.
+pub struct Ran {
+    pub ending: Ending,
+    pub out: String,
+    pub err: String,
+}
+
+impl Mode {
+    pub fn layers(self) -> Layers {
+        let off = LayerUse::Off;
+        match self {
+            Self::All => Layers::default(),
+            Self::NoBubblewrap => Layers { bubblewrap: off, ..Layers::default() },
+            Self::WatcherOnly => Layers {
+                rlimits: off,
+                bubblewrap: off,
+                landlock: off,
+                seccomp: off,
+                uid: off,
+                watcher: LayerUse::Require,
+            },
+        }
+    }
+}
+
+/// A name that no other test of this machine has.
+pub fn unique() -> String {
+    format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A runtime with small limits.
+pub fn small(runtime: RuntimeConfig) -> RuntimeConfig {
+    RuntimeConfig {
+        memory_bytes_max: 256 << 20,
+        processes_max: 40,
+        cpu_s_max: 20,
+        file_bytes_max: FILE_BYTES_MAX,
+        files_max: 500,
+        ..runtime
+    }
+}
+
+pub fn config(mode: Mode) -> ProcessConfig {
+    let python = small(RuntimeConfig::python());
+    let named =
+        |name: &str, from: &RuntimeConfig| RuntimeConfig { name: name.into(), ..from.clone() };
+    // Named python, its program is asked where it lies; what is named otherwise is told.
+    let readable: Vec<PathBuf> = python_folders();
+    let told = RuntimeConfig { command: readable[0].clone(), readable, ..python.clone() };
+    ProcessConfig {
+        launcher: Some(env!("CARGO_BIN_EXE_tidegate").into()),
+        folder: std::env::temp_dir().join(format!("tidegate-sandbox-{}", unique())),
+        layers: mode.layers(),
+        grace: Duration::from_millis(500),
+        runtimes: vec![
+            small(RuntimeConfig::sh()),
+            RuntimeConfig { network: Network::Fail, ..named("offline", &told) },
+            RuntimeConfig { network: Network::Allow, ..named("online", &told) },
+            RuntimeConfig { cpu_s_max: 1, ..named("brief", &told) },
+            python,
+        ],
+        ..ProcessConfig::default()
+    }
+}
+
+/// A Python that the task's user can get at, and where its library is.
+fn python_folders() -> Vec<PathBuf> {
+    let system = PathBuf::from("/usr/bin/python3");
+    match system.exists() {
+        true => vec![system],
+        false => panic!("these tests want the system's python3: run scripts/setup"),
+    }
+}
+
+impl Bench {
+    pub async fn new(mode: Mode) -> Self {
+        Self::with(config(mode)).await
+    }
+
+    pub async fn with(config: ProcessConfig) -> Self {
+        let folder = config.folder.clone();
+        Self { runner: ProcessRunner::new(config).await.unwrap(), folder }
+    }
+
+    pub async fn run(&self, runtime: &str, code: &str) -> Ran {
+        self.run_work(&work(runtime, code)).await
+    }
+
+    pub async fn run_work(&self, work: &Work) -> Ran {
+        let (_switch, stop) = StopSignal::new();
+        self.run_until(work, stop).await
+    }
+
+    /// Runs it, and stops it when it has written something.
+    pub async fn stop_when_heard(&self, work: &Work, why: StopWhy) -> Ran {
+        let (switch, stop) = StopSignal::new();
+        let sink = OutputSink::new(OUTPUT_BYTES_MAX);
+        let heard = async {
+            while sink.text(OutputStream::Stdout).is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            switch.stop(why);
+            std::future::pending::<()>().await;
+        };
+        let ending = tokio::select! {
+            ending = within(self.runner.run(work, &sink, stop)) => ending,
+            () = heard => unreachable!("it waits forever"),
+        };
+        Ran::new(ending, &sink)
+    }
+
+    async fn run_until(&self, work: &Work, stop: StopSignal) -> Ran {
+        let sink = OutputSink::new(OUTPUT_BYTES_MAX);
+        let ending = within(self.runner.run(work, &sink, stop)).await;
+        Ran::new(ending, &sink)
+    }
+
+    /// A signal to everybody, where it can only reach the task itself. A test must not depend on the sandbox for
+    /// the safety of whoever runs it.
+    pub fn kill_everybody(&self) -> &'static str {
+        let layers = self.runner.layers();
+        let has = |name| layers.iter().any(|layer| layer.active && layer.layer == name);
+        match has("bubblewrap") || has("uid") {
+            true => "kill -9 -1",
+            false => "true",
+        }
+    }
+
+    /// It still does what it is for, and nothing of earlier tasks lies around.
+    pub async fn assert_healthy(&self) {
+        let ran = self.run("python", "print(6 * 7)").await;
+        assert_eq!(ran.out, "42\n", "{:?} {}", ran.ending, ran.err);
+        assert_eq!(ran.ending.exit_code, Some(0));
+        assert_eq!(ran.ending.stopped, [""; 0]);
+        let lives: Vec<_> = fs::read_dir(&self.folder).unwrap().flatten().collect();
+        assert_eq!(lives.len(), 1);
+        let left: Vec<_> = fs::read_dir(lives[0].path()).unwrap().flatten().collect();
+        assert_eq!(left.len(), 1, "only its lock is left: {left:?}");
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Ran {
+    fn new(ending: Ending, sink: &OutputSink) -> Self {
+        let (out, err) = (sink.text(OutputStream::Stdout), sink.text(OutputStream::Stderr));
+        Self { ending, out, err }
+    }
+
+    /// What to print when it is not as expected.
+    pub fn story(&self) -> String {
+        let cut = |text: &str| text.chars().take(2_000).collect::<String>();
+        format!("{:?}\n{}\n{}", self.ending, cut(&self.out), cut(&self.err))
+    }
+}
+
+pub fn work(runtime: &str, code: &str) -> Work {
+    Work {
+        key: TaskId::new("t").unwrap().attempt(1),
+        runtime: runtime.to_owned(),
+        code: code.to_owned(),
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        timeout: PATIENCE,
+    }
+}
+
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("it should have ended by now")
+}
+
+/// Whether a process runs that has this among its arguments.
+pub fn runs(argument: &str) -> bool {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let mut lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    lines.any(|line| line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes()))
+}
+
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

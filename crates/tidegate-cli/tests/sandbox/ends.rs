@@ -1,0 +1,112 @@
+//! Tasks that end as they should, or are asked to.
+
+use crate::bench::{Bench, Mode, Ran, work};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tidegate::task::{EndReason, Outcome};
+use tidegate_server::worker::{StopWhy, Work};
+
+const EVERY_MODE: [Mode; 3] = [Mode::All, Mode::NoBubblewrap, Mode::WatcherOnly];
+
+fn reason(ran: &Ran) -> (Outcome, EndReason) {
+    (ran.ending.outcome, ran.ending.reason)
+}
+
+#[tokio::test]
+async fn a_task_gets_its_arguments_and_variables_and_nothing_else() {
+    let code = "import os, sys\n\
+                print(sys.argv[1:], os.environ['GREETING'], os.getcwd() == os.environ['HOME'])\n\
+                print(sorted(os.environ))\n\
+                open('file', 'w').write('x'); open(os.environ['TMPDIR'] + '/f', 'w').write('y')\n\
+                print('to the other', file=sys.stderr); sys.exit(7)";
+    let work = Work {
+        args: vec!["a b".to_owned(), "ç".to_owned()],
+        env: BTreeMap::from([("GREETING".to_owned(), "hello".to_owned())]),
+        ..work("python", code)
+    };
+    for mode in EVERY_MODE {
+        let bench = Bench::new(mode).await;
+        let ran = bench.run_work(&work).await;
+        let variables = "['GREETING', 'HOME', 'LANG', 'PATH', 'PYTHONDONTWRITEBYTECODE', \
+                         'PYTHONUNBUFFERED', 'TIDEGATE_WORK', 'TMPDIR']";
+        let expected = format!("['a b', 'ç'] hello True\n{variables}\n");
+        assert_eq!(ran.out, expected, "{mode:?} {}", ran.story());
+        assert_eq!(ran.err, "to the other\n");
+        assert_eq!(reason(&ran), (Outcome::Failed, EndReason::Exit));
+        assert_eq!(ran.ending.exit_code, Some(7));
+        assert_eq!(ran.ending.message, "to the other");
+        bench.assert_healthy().await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_runs_for_too_long() {
+    for mode in EVERY_MODE {
+        let bench = Bench::new(mode).await;
+        let polite = "trap 'echo bye; exit 3' TERM; while :; do sleep 0.05; done";
+        let ran = bench.run_work(&brief(polite)).await;
+        assert_eq!(reason(&ran), (Outcome::Failed, EndReason::Timeout), "{mode:?} {}", ran.story());
+        assert_eq!((ran.out.as_str(), ran.ending.exit_code), ("bye\n", Some(3)), "it was asked");
+        let deaf = "trap '' TERM; while :; do sleep 0.05; done";
+        let ran = bench.run_work(&brief(deaf)).await;
+        assert_eq!(reason(&ran), (Outcome::Failed, EndReason::Timeout), "{mode:?} {}", ran.story());
+        assert_eq!(ran.ending.exit_code, None, "it was killed");
+        assert!(ran.ending.ran_ms >= 1_000, "not before its grace was over");
+        bench.assert_healthy().await;
+    }
+}
+
+fn brief(code: &str) -> Work {
+    // Long enough for a busy machine to start it.
+    Work { timeout: Duration::from_secs(2), ..work("sh", code) }
+}
+
+#[tokio::test]
+async fn a_task_that_is_told_to_stop() {
+    let code = "echo on; exec sleep 60";
+    for mode in EVERY_MODE {
+        let bench = Bench::new(mode).await;
+        for (why, expected) in [
+            (StopWhy::Cancelled, EndReason::Cancelled),
+            (StopWhy::LeaseExpired, EndReason::LeaseExpired),
+            (StopWhy::Draining, EndReason::Cancelled),
+        ] {
+            let ran = bench.stop_when_heard(&work("sh", code), why).await;
+            assert_eq!(reason(&ran), (Outcome::Cancelled, expected), "{mode:?} {}", ran.story());
+        }
+        bench.assert_healthy().await;
+    }
+}
+
+#[tokio::test]
+async fn a_signal_of_its_own_is_named() {
+    for mode in EVERY_MODE {
+        let ran = Bench::new(mode).await.run("sh", "kill -SEGV $$").await;
+        assert_eq!(reason(&ran), (Outcome::Failed, EndReason::Signal), "{mode:?} {}", ran.story());
+        assert_eq!(ran.ending.message, "signal 11 ended it");
+    }
+}
+
+#[tokio::test]
+async fn a_runtime_that_is_not_there() {
+    let ran = Bench::new(Mode::All).await.run("cobol", "DISPLAY 'X'.").await;
+    assert_eq!(reason(&ran), (Outcome::Failed, EndReason::NotStarted));
+    let message = "no runtime \"cobol\" here: there is brief, offline, online, python, sh";
+    assert_eq!(ran.ending.message, message);
+}
+
+#[tokio::test]
+async fn many_at_one_time() {
+    for mode in [Mode::All, Mode::NoBubblewrap] {
+        let bench = Bench::new(mode).await;
+        let one = |n: u32| {
+            let bench = &bench;
+            async move {
+                let ran = bench.run("sh", &format!("sleep 0.2; echo {n}")).await;
+                assert_eq!(ran.out, format!("{n}\n"), "{mode:?} {}", ran.story());
+            }
+        };
+        tokio::join!(one(1), one(2), one(3), one(4), one(5), one(6), one(7), one(8));
+        bench.assert_healthy().await;
+    }
+}

@@ -1,0 +1,154 @@
+use super::disk;
+use super::plan::{Breach, Limits};
+use super::tree::Process;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Between two looks at the work folder, at the least.
+const DISK_EVERY: Duration = Duration::from_millis(200);
+/// Looking takes at most one part in so many of the time.
+const DISK_SHARE: u32 = 10;
+
+/// Holds a whole task against its limits. The kernel's own limits are for one process each, and a task may have many.
+pub(super) struct Watch {
+    limits: Limits,
+    folders: Vec<PathBuf>,
+    page_bytes: u64,
+    ticks_per_s: u64,
+    disk_next: Instant,
+}
+
+impl Watch {
+    pub(super) fn new(limits: Limits, folders: Vec<PathBuf>, now: Instant) -> Self {
+        Self {
+            limits,
+            folders,
+            page_bytes: rustix::param::page_size() as u64,
+            ticks_per_s: rustix::param::clock_ticks_per_second().max(1),
+            disk_next: now,
+        }
+    }
+
+    /// The first limit that these processes pass.
+    pub(super) fn look(&mut self, processes: &[Process], now: Instant) -> Option<Breach> {
+        // What the task's ended processes used is this process's by now: nobody else was left to wait for them.
+        let reaped_ticks = Process::this().map_or(0, |this| this.reaped_ticks);
+        self.of_processes(processes, reaped_ticks).or_else(|| self.of_files(now))
+    }
+
+    fn of_processes(&self, processes: &[Process], reaped_ticks: u64) -> Option<Breach> {
+        let threads: u32 = processes.iter().map(|process| process.threads).sum();
+        if threads > self.limits.processes {
+            return Some(Breach::Processes);
+        }
+        if self.exceeds_memory(processes) {
+            return Some(Breach::Memory);
+        }
+        let ticks = reaped_ticks + processes.iter().map(|process| process.cpu_ticks).sum::<u64>();
+        (ticks / self.ticks_per_s >= self.limits.cpu_s.max(1)).then_some(Breach::Cpu)
+    }
+
+    /// Pages that several share are counted once for each of them by the quick count. Only when that is too much is
+    /// each share asked for, which the kernel has to walk the page tables for.
+    fn exceeds_memory(&self, processes: &[Process]) -> bool {
+        let quick = |process: &Process| process.resident_pages * self.page_bytes;
+        let max = self.limits.memory_bytes;
+        processes.iter().map(quick).sum::<u64>() > max
+            && processes.iter().map(|one| own_bytes(one.pid).unwrap_or(quick(one))).sum::<u64>()
+                > max
+    }
+
+    fn of_files(&mut self, now: Instant) -> Option<Breach> {
+        if now < self.disk_next {
+            return None;
+        }
+        let used = disk::used(&self.folders, self.limits.files);
+        self.disk_next = now + DISK_EVERY.max(now.elapsed() * DISK_SHARE);
+        let too_much =
+            used.bytes > self.limits.file_bytes || used.files > self.limits.files || used.too_deep;
+        too_much.then_some(Breach::Files)
+    }
+}
+
+/// The process's share of memory that no file stands behind.
+fn own_bytes(pid: i32) -> Option<u64> {
+    parse_own_bytes(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?)
+}
+
+fn parse_own_bytes(rollup: &str) -> Option<u64> {
+    let kib = |name: &str| -> Option<u64> {
+        let line = rollup.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix("kB")?.trim().parse().ok()
+    };
+    // Kernels before 5.9 tell only the whole share.
+    let own = match (kib("Pss_Anon:"), kib("Pss_Shmem:")) {
+        (Some(private), Some(shared)) => private + shared,
+        _ => kib("Pss:")?,
+    };
+    Some((own + kib("SwapPss:").unwrap_or(0)) << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        memory_bytes: 1 << 30,
+        processes: 4,
+        processes_of_user: 8,
+        cpu_s: 2,
+        file_bytes: 1 << 20,
+        files: 10,
+    };
+
+    fn process(threads: u32, cpu_ticks: u64, resident_pages: u64) -> Process {
+        // No process has this number, so nobody's share can be asked for.
+        Process {
+            pid: -1,
+            parent: 0,
+            alive: true,
+            threads,
+            cpu_ticks,
+            resident_pages,
+            started: 0,
+            reaped_ticks: 0,
+        }
+    }
+
+    fn watch() -> Watch {
+        Watch {
+            page_bytes: 4096,
+            ticks_per_s: 100,
+            ..Watch::new(LIMITS, Vec::new(), Instant::now())
+        }
+    }
+
+    #[test]
+    fn limits_are_for_all_processes_together() {
+        let watch = watch();
+        assert_eq!(watch.of_processes(&[process(2, 99, 1), process(2, 99, 1)], 0), None);
+        assert_eq!(
+            watch.of_processes(&[process(2, 0, 0), process(3, 0, 0)], 0),
+            Some(Breach::Processes)
+        );
+        assert_eq!(
+            watch.of_processes(&[process(1, 0, 200_000), process(1, 0, 200_000)], 0),
+            Some(Breach::Memory)
+        );
+        assert_eq!(
+            watch.of_processes(&[process(1, 99, 0), process(1, 99, 0)], 2),
+            Some(Breach::Cpu),
+            "with what ended processes used"
+        );
+    }
+
+    #[test]
+    fn a_share_is_what_no_file_stands_behind() {
+        let rollup = "55d0-7ffe ---p 0 00:00 0 [rollup]\nRss: 9000 kB\nPss: 5000 kB\n\
+                      Pss_Anon: 3000 kB\nPss_File: 1900 kB\nPss_Shmem: 100 kB\nSwapPss: 24 kB\n";
+        assert_eq!(parse_own_bytes(rollup), Some(3124 << 10));
+        assert_eq!(parse_own_bytes("Pss: 10 kB\n"), Some(10 << 10));
+        assert_eq!(parse_own_bytes(""), None);
+    }
+}
