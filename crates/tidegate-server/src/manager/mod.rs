@@ -2,9 +2,11 @@
 
 mod command;
 mod desk;
+#[cfg(test)]
+pub(crate) mod double;
 mod error;
 mod view;
 
 pub use desk::{TaskDesk, Watch};
 pub use error::DeskError;
-pub use view::{Submit, TaskList, TaskNotice, TaskView};
+pub use view::{ExecutorList, ExecutorView, Submit, TaskList, TaskNotice, TaskView};
