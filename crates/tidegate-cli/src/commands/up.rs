@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tidegate_server::config::Config;
-use tidegate_server::gateway::{Drained, Gateway};
+use tidegate_server::gateway::{Beside, Drained, Gateway};
 use tidegate_server::ingest::Ingest;
 
 /// `tidegate up`: starts the gateway and stays until a signal ends it.
@@ -34,7 +34,8 @@ fn serve(config: Config) -> Result<ExitCode, Failure> {
         false => None,
     };
     let view = ingest.as_ref().map(|ingest| Arc::clone(ingest.view()));
-    let gateway = Gateway::start_beside(config, view).map_err(failed)?;
+    let beside = Beside { ingest: view, ..Beside::default() };
+    let gateway = Gateway::start_beside(config, beside).map_err(failed)?;
     // Whoever closed our output did not ask us to stop.
     let _ = writeln!(io::stdout(), "{}", Banner::of(&gateway));
     Ok(until_signal.then(grace, move || shutdown(gateway, ingest, grace)))

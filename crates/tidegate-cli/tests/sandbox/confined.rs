@@ -191,8 +191,7 @@ async fn a_task_that_kills_everybody_it_can() {
     for mode in MODES {
         let bench = Bench::new(mode).await;
         let mark = format!("{}.25", 100_000 + unique().replace('-', "").parse::<u64>().unwrap());
-        let code =
-            format!(
+        let code = format!(
             "setsid sleep {mark} &\nkill -9 $PPID; {}; sleep 0.1; echo still",
             bench.kill_everybody()
         );

@@ -31,6 +31,13 @@ pub enum MessageKind {
     ThresholdChange,
     /// A read of sums of usage.
     UsageRead,
+    /// A task that is handed in. It starts work; the client's own priority says how much it matters.
+    TaskSubmit,
+    /// A task that is to stop. It must get through when everything is full: it makes room.
+    TaskCancel,
+    /// A look at tasks. Data, because clients poll, and a herd of them must not crowd out the work itself; what an
+    /// operator asks on a port of its own is the operator's view, and Control as that is.
+    TaskRead,
     /// A client's request on its way to an upstream, before its own priority is known.
     ProxiedRequest,
     /// The first frame of a connection to the ingestion, in either direction.
@@ -88,9 +95,10 @@ impl MessageKind {
             Self::HealthProbe | Self::MetricsScrape | Self::StatsRead | Self::UsageRead => {
                 MessageClass::Control
             }
-            Self::ThresholdChange => MessageClass::Control,
+            Self::ThresholdChange | Self::TaskCancel => MessageClass::Control,
+            Self::TaskSubmit => MessageClass::Dispatch,
             Self::HelloFrame | Self::AckFrame | Self::RejectFrame => MessageClass::Control,
-            Self::ProxiedRequest | Self::BatchFrame => MessageClass::Data,
+            Self::ProxiedRequest | Self::BatchFrame | Self::TaskRead => MessageClass::Data,
         }
     }
 }
@@ -114,6 +122,13 @@ mod tests {
         for (place, class) in MessageClass::ALL.into_iter().enumerate() {
             assert_eq!(class.index(), place);
         }
+    }
+
+    #[test]
+    fn to_stop_a_task_is_control_to_start_one_is_dispatch_and_to_look_is_data() {
+        assert_eq!(MessageKind::TaskCancel.class(), MessageClass::Control);
+        assert_eq!(MessageKind::TaskSubmit.class(), MessageClass::Dispatch);
+        assert_eq!(MessageKind::TaskRead.class(), MessageClass::Data);
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// The candidate that `given` was probably meant to be: within a third of its length, at least two letters.
-pub(super) fn nearest<'a>(
+pub(crate) fn nearest<'a>(
     given: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

@@ -33,6 +33,7 @@ pub use clients::{Anonymous, ClaimsConfig, Client};
 pub use field::{Field, List};
 pub use ingest::IngestConfig;
 pub use loader::{Loaded, Loader};
+pub(crate) use mistakes::nearest;
 pub use mistakes::{Mistake, Mistakes};
 pub use model::{
     AdmissionConfig, Config, ForwardedPolicy, HostPolicy, ListenConfig, LogConfig, LogFormat,

@@ -1,17 +1,15 @@
+use super::read_body::{ReadError, collect};
 use crate::gateway::Shared;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::request::Parts;
 use http::uri::Authority;
 use http::{Method, Request, header};
 use http_body::Body;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::time::Duration;
 use tidegate::routing::{BusyThresholds, OutOfRange, UnknownModel};
-use tokio::time::timeout;
 
 /// More than any request to change a threshold needs.
 const BYTES_MAX: usize = 64 * 1024;
@@ -126,7 +124,7 @@ pub async fn answer<B: Body<Data = Bytes>>(
     if is_cross_origin(&parts) {
         return Err(ThresholdError::CrossOrigin);
     }
-    let bytes = timeout(READ_MAX, collect(body)).await.map_err(|_| ThresholdError::Broken)??;
+    let bytes = collect(body, BYTES_MAX, READ_MAX).await?;
     let change = match (&parts.method, model_of(parts.uri.query())) {
         (&Method::DELETE, Some(model)) if bytes.is_empty() => Change::clear(model),
         (&Method::DELETE, None) if bytes.is_empty() => {
@@ -202,21 +200,6 @@ pub(crate) fn percent_decoded(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-async fn collect<B: Body<Data = Bytes>>(body: B) -> Result<Bytes, ThresholdError> {
-    let mut body = pin!(body);
-    let mut bytes = BytesMut::new();
-    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        let frame = frame.map_err(|_| ThresholdError::Broken)?;
-        if let Some(data) = frame.data_ref() {
-            if bytes.len() + data.len() > BYTES_MAX {
-                return Err(ThresholdError::TooLong);
-            }
-            bytes.extend_from_slice(data);
-        }
-    }
-    Ok(bytes.freeze())
 }
 
 // === impl Change ===
@@ -307,6 +290,15 @@ fn wrong(field: &str, value: &Value, expected: &'static str) -> ThresholdError {
 }
 
 // === impl ThresholdError ===
+
+impl From<ReadError> for ThresholdError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::TooLong => Self::TooLong,
+            ReadError::Broken => Self::Broken,
+        }
+    }
+}
 
 impl ThresholdError {
     /// Whether the body was read to its end before it was found.

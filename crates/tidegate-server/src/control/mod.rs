@@ -6,8 +6,10 @@ mod exposition;
 mod handlers;
 mod metrics;
 mod operators;
+mod read_body;
 mod routing_metrics;
 mod stats;
+mod tasks;
 
 pub use answer::answer;
 pub(crate) use answer::{json_response, text};
@@ -18,3 +20,4 @@ pub use handlers::Handler;
 pub(crate) use metrics::write_process;
 pub use operators::serve_operators;
 pub use stats::GatewayStats;
+pub use tasks::{Door, EventStream, TaskApiError, TaskRoute, TaskTerms, TaskWatchers, answer_task};

@@ -1,6 +1,6 @@
 use super::Shared;
 use crate::admission::{Observer, observe_forever};
-use crate::control::{Handler, answer, serve_operators};
+use crate::control::{Door, Handler, TaskRoute, answer, answer_task, serve_operators};
 use crate::load::{Scraper, watch_forever};
 use crate::rescue::{self, Asker, Unread};
 use crate::upstream::{Connector, probe_forever, watch_destinations};
@@ -44,9 +44,14 @@ async fn serve_admin(listener: TcpListener, shared: Arc<Shared>) {
     let answer_one = move |request: Request<Incoming>| {
         let shared = Arc::clone(&shared);
         async move {
-            match Handler::of(request.uri().path()) {
-                Some(handler) => answer(&shared, handler, request, false).await,
-                None => Asker::of(&request).fit(rescue::not_found(), Unread::Some),
+            if let Some(handler) = Handler::of(request.uri().path()) {
+                return answer(&shared, handler, request, false).await;
+            }
+            match (&shared.tasks, TaskRoute::of(request.uri().path())) {
+                (Some(desk), Some(route)) => {
+                    answer_task(&shared, desk, route, request, Door::Operators).await
+                }
+                _ => Asker::of(&request).fit(rescue::not_found(), Unread::Some),
             }
         }
     };

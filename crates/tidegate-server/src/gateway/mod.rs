@@ -15,4 +15,4 @@ mod worker;
 
 pub use activity::{Activity, Busy, Order};
 pub use shared::{Phase, Shared, ThreadContext};
-pub use start::{Drained, Gateway, GatewayError};
+pub use start::{Beside, Drained, Gateway, GatewayError};

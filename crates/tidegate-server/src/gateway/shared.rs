@@ -1,7 +1,9 @@
 use crate::admission::{AlertBoard, RetryBoard};
 use crate::chance::Chance;
 use crate::config::Config;
+use crate::control::{TaskTerms, TaskWatchers};
 use crate::ingest::IngestView;
+use crate::manager::TaskDesk;
 use crate::proxy::Gatekeeper;
 use crate::telemetry::{MetricsSnapshot, ThreadMetrics};
 use crate::upstream::{Fleet, Pool, SlowDestinations};
@@ -41,6 +43,12 @@ pub struct Shared {
     pub gatekeeper: Gatekeeper,
     /// Where usage records come in, when they do.
     pub ingest: Option<Arc<IngestView>>,
+    /// Where tasks are handed in, when they are done here.
+    pub tasks: Option<TaskDesk>,
+    /// What may be asked of tasks.
+    pub task_terms: TaskTerms,
+    /// How many may watch tasks at once.
+    pub task_watchers: TaskWatchers,
     /// The upstreams.
     pub fleet: Arc<Fleet>,
     /// This gateway's mark in `Via`, unlike any other's.

@@ -5,7 +5,9 @@ use super::{accept, control_thread};
 use crate::admission::{AlertBoard, RetryBoard};
 use crate::chance::Chance;
 use crate::config::{Config, Scheme};
+use crate::control::{TaskTerms, TaskWatchers};
 use crate::ingest::IngestView;
+use crate::manager::TaskDesk;
 use crate::mock::{Mock, MockConfig};
 use crate::proxy::Gatekeeper;
 use crate::tls::{TlsSetupError, server_acceptor};
@@ -38,6 +40,17 @@ pub struct Gateway {
     address: SocketAddr,
     admin_address: SocketAddr,
     mocks: Vec<Mock>,
+}
+
+/// What runs beside a gateway in the same node. Nothing by default.
+#[derive(Default)]
+pub struct Beside {
+    /// An ingestion, of which the control plane tells too.
+    pub ingest: Option<Arc<IngestView>>,
+    /// Where tasks are handed in; without it their paths are not the gateway's.
+    pub tasks: Option<TaskDesk>,
+    /// What may be asked of tasks.
+    pub task_terms: TaskTerms,
 }
 
 /// How a shutdown went.
@@ -95,18 +108,15 @@ impl Gateway {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn start(config: Config) -> Result<Self, GatewayError> {
-        Self::start_beside(config, None)
+        Self::start_beside(config, Beside::default())
     }
 
-    /// The same, beside an ingestion of which its control plane tells too.
+    /// The same, beside other parts of a node for which its ports answer too.
     ///
     /// # Errors
     ///
     /// As [`start`](Self::start).
-    pub fn start_beside(
-        mut config: Config,
-        ingest: Option<Arc<IngestView>>,
-    ) -> Result<Self, GatewayError> {
+    pub fn start_beside(mut config: Config, beside: Beside) -> Result<Self, GatewayError> {
         let listener = bind(config.listen.address, "--listen")?;
         let admin = bind(config.listen.admin_address, "--admin-listen")?;
         let (address, admin_address) = (listener.local_addr()?, admin.local_addr()?);
@@ -117,7 +127,9 @@ impl Gateway {
         let connector = Connector::new(&config.proxy, any_https)?;
         let (phase, phase_seen) = watch::channel(Phase::Serving);
         let mut shared = shared_state(config, !mocks.is_empty(), phase_seen)?;
-        shared.ingest = ingest;
+        shared.ingest = beside.ingest;
+        shared.tasks = beside.tasks;
+        shared.task_terms = beside.task_terms;
         let shared = Arc::new(shared);
 
         let mut inboxes = Vec::new();
@@ -198,6 +210,9 @@ fn shared_state(
         slow: Arc::default(),
         gatekeeper,
         ingest: None,
+        tasks: None,
+        task_terms: TaskTerms::default(),
+        task_watchers: TaskWatchers::default(),
         fleet,
         via: HeaderValue::from_str(&mark).unwrap_or(HeaderValue::from_static("1.1 tidegate")),
         demo,

@@ -1,4 +1,4 @@
-use super::view::{Submit, TaskList, TaskView};
+use super::view::{ExecutorList, Submit, TaskList, TaskView};
 use super::{DeskError, Watch};
 use tidegate::task::{OutputChunk, TaskId};
 use tidegate::tasks::TaskQuery;
@@ -21,4 +21,6 @@ pub(super) enum Command {
     Output(TaskId, Reply<Vec<OutputChunk>>),
     /// Tell of everything that becomes of a task.
     Watch(TaskId, Reply<Watch>),
+    /// Tell of every executor.
+    Executors(Reply<ExecutorList>),
 }

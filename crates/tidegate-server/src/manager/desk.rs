@@ -1,6 +1,6 @@
 use super::DeskError;
 use super::command::{Command, Reply};
-use super::view::{Submit, TaskList, TaskNotice, TaskView};
+use super::view::{ExecutorList, Submit, TaskList, TaskNotice, TaskView};
 use tidegate::task::{OutputChunk, TaskId};
 use tidegate::tasks::TaskQuery;
 use tokio::sync::broadcast::error::RecvError;
@@ -85,6 +85,15 @@ impl TaskDesk {
     /// When there is none of that name, or the store can't be read.
     pub async fn watch(&self, id: &TaskId) -> Result<Watch, DeskError> {
         self.ask(|reply| Command::Watch(id.clone(), reply)).await
+    }
+
+    /// Every executor that tasks are placed on, and how full it is.
+    ///
+    /// # Errors
+    ///
+    /// When the node is about to end.
+    pub async fn executors(&self) -> Result<ExecutorList, DeskError> {
+        self.ask(Command::Executors).await
     }
 
     async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, DeskError> {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tidegate::capacity::{Dispatcher, WaitEstimate};
 use tidegate::ledger::Ledger;
 use tidegate::tasks::TaskStore;
-use tokio::runtime::Builder;
+use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -45,7 +45,8 @@ pub struct Manager {
 // === impl Manager ===
 
 impl Manager {
-    /// Starts the manager's thread. Tasks of an earlier life are taken up again.
+    /// Starts the manager's thread, on the runtime that drives its store and its ledger. Tasks of an earlier life are
+    /// taken up again.
     ///
     /// # Errors
     ///
@@ -55,13 +56,13 @@ impl Manager {
         places: &[Place],
         store: Arc<S>,
         ledger: Arc<L>,
+        runtime: Runtime,
         grace: Duration,
     ) -> io::Result<Self> {
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let (events, reports) = mpsc::channel(EVENTS);
         let (stop, stopping) = watch::channel(Stop::No);
         let meters = Arc::new(ManagerMeters::default());
-        let runtime = Builder::new_current_thread().enable_all().build()?;
         let (counted, places) = (Arc::clone(&meters), places.to_vec());
         let thread =
             thread::Builder::new().name("tidegate-manager".to_owned()).spawn(move || {

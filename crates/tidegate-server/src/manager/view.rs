@@ -1,3 +1,4 @@
+use crate::worker::SandboxLayer;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tidegate::MessagePriority;
@@ -8,7 +9,7 @@ use tidegate::task::{EndReason, OutputChunk, TaskId, TaskSpec, TaskStatus};
 pub struct Submit {
     /// Its name; one is made when there is none.
     pub id: Option<TaskId>,
-    /// The client's own key, 1 … 256 bytes.
+    /// The client's own key, 1 … 256 bytes, after the name of the client where it has one: at most 321 in all.
     pub key: Option<Box<str>>,
     /// What is to be done.
     pub spec: TaskSpec,
@@ -95,6 +96,42 @@ pub struct TaskList {
     /// To be given as `after` for the next page, when there may be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+}
+
+/// An executor, for whoever asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutorView {
+    /// Its name, by which tasks say where they are.
+    pub name: String,
+    /// Where it is.
+    pub url: String,
+    /// Whether it answers.
+    pub up: bool,
+    /// How many run on it.
+    pub running: u32,
+    /// How many slots are held for what will run on it.
+    pub reserved: u32,
+    /// How many may run at once.
+    pub max_concurrent: u32,
+    /// What it can run; empty when it does not say, and may run anything.
+    #[serde(default)]
+    pub runtimes: Vec<String>,
+    /// How it runs things: `process`, `http` or `mock`; empty when it does not say.
+    #[serde(default)]
+    pub kind: String,
+    /// What stands between a task and the machine.
+    #[serde(default)]
+    pub sandbox: Vec<SandboxLayer>,
+}
+
+/// Every executor, and how much there is to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutorList {
+    /// By name.
+    pub executors: Vec<ExecutorView>,
+    /// How many tasks there are in each status.
+    #[serde(default)]
+    pub tasks: BTreeMap<TaskStatus, u64>,
 }
 
 /// Something that those who watch a task are told.

@@ -3,7 +3,7 @@ use super::actor::Actor;
 use super::attempt::{millis, now_ms};
 use super::command::Reply;
 use super::event::Event;
-use super::view::{TaskList, TaskView};
+use super::view::{ExecutorList, ExecutorView, TaskList, TaskView};
 use std::sync::Arc;
 use tidegate::ledger::Ledger;
 use tidegate::store::StoreError;
@@ -27,6 +27,25 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             view.estimated_wait_ms = wait.map(millis);
         }
         view
+    }
+
+    /// Every executor, and how full it said that it is.
+    pub fn executor_list(&self) -> ExecutorList {
+        let views = self.executors.iter().map(|executor| {
+            let report = executor.report.as_ref();
+            ExecutorView {
+                name: executor.name.to_string(),
+                url: executor.url.clone(),
+                up: executor.up,
+                running: report.map_or(0, |report| report.running),
+                reserved: report.map_or(0, |report| report.reserved),
+                max_concurrent: report.map_or(0, |report| report.max_concurrent),
+                runtimes: report.map(|report| report.runtimes.clone()).unwrap_or_default(),
+                kind: report.map(|report| report.kind.clone()).unwrap_or_default(),
+                sandbox: report.map(|report| report.sandbox.clone()).unwrap_or_default(),
+            }
+        });
+        ExecutorList { executors: views.collect() }
     }
 
     pub fn list(&self, query: TaskQuery, reply: Reply<TaskList>) {

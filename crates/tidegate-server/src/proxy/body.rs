@@ -1,4 +1,5 @@
 use super::held::Held;
+use crate::control::EventStream;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -14,6 +15,8 @@ pub enum GatewayBody {
     Own(Option<Bytes>),
     /// An upstream's, passed on as it comes.
     Proxied(ProxiedBody),
+    /// Events of a task, as they happen.
+    Events(EventStream),
 }
 
 /// An upstream's answer, and everything that is held until it has been passed on.
@@ -78,6 +81,9 @@ impl Body for GatewayBody {
         match &mut *self {
             Self::Own(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Proxied(body) => body.poll_frame(cx),
+            Self::Events(events) => {
+                events.poll_next(cx).map(|event| event.map(|event| Ok(Frame::data(event))))
+            }
         }
     }
 
@@ -85,6 +91,7 @@ impl Body for GatewayBody {
         match self {
             Self::Own(bytes) => bytes.is_none(),
             Self::Proxied(body) => body.inner.is_end_stream(),
+            Self::Events(_) => false,
         }
     }
 
@@ -92,6 +99,7 @@ impl Body for GatewayBody {
         match self {
             Self::Own(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
             Self::Proxied(body) => body.inner.size_hint(),
+            Self::Events(_) => SizeHint::default(),
         }
     }
 }

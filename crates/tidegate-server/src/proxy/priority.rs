@@ -15,6 +15,17 @@ pub struct Gatekeeper {
     claims: ClaimsConfig,
 }
 
+/// What a request may claim, and does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim<'a> {
+    /// Who asks, when that is known by a token.
+    pub client: Option<&'a str>,
+    /// The most urgent that it may be.
+    pub most: MessagePriority,
+    /// What it asks to be.
+    pub priority: MessagePriority,
+}
+
 /// The client's token is missing or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unauthorized {
@@ -41,15 +52,37 @@ impl Gatekeeper {
     ///
     /// When the client must show a token and does not.
     pub fn priority<B>(&self, request: &Request<B>) -> Result<MessagePriority, Unauthorized> {
+        let most = self.most_urgent(request.headers())?;
+        Ok(self.asked(request).capped_at(most))
+    }
+
+    /// Who sends this request, and what it may claim.
+    ///
+    /// # Errors
+    ///
+    /// When the client must show a token and does not.
+    pub fn claim<B>(&self, request: &Request<B>) -> Result<Claim<'_>, Unauthorized> {
+        let most = self.most_urgent(request.headers())?;
+        let client = self.client(request.headers())?.map(|client| &*client.name);
+        Ok(Claim { client, most, priority: self.asked(request).capped_at(most) })
+    }
+
+    /// The same for a request on a port that is the operators' alone: a token is not needed there, and tells no more
+    /// than who asks.
+    pub fn operators_claim<B>(&self, request: &Request<B>) -> Claim<'_> {
+        let client = self.client(request.headers()).ok().flatten();
+        let (client, most) = (client.map(|client| &*client.name), MessagePriority::High);
+        Claim { client, most, priority: self.asked(request).capped_at(most) }
+    }
+
+    fn asked<B>(&self, request: &Request<B>) -> MessagePriority {
         let (method, path) = (request.method(), request.uri().path());
         let headers = request.headers();
-        let most = self.most_urgent(headers)?;
         let matching = self.routes.iter().filter(|rule| rule.matches(method, path, headers));
         let by_route = matching.filter_map(|rule| rule.priority).next();
-        let asked = by_route
+        by_route
             .or_else(|| claimed(headers))
-            .unwrap_or(MessageKind::ProxiedRequest.class().priority());
-        Ok(asked.capped_at(most))
+            .unwrap_or(MessageKind::ProxiedRequest.class().priority())
     }
 
     /// The model that the routes give this request.

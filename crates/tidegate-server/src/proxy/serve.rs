@@ -8,7 +8,7 @@ use super::offer::Offer;
 use super::placing::Placing;
 use super::upload::UploadWatch;
 use super::{ClientContext, GatewayBody, ProxyError, Rejection, hop_by_hop, tunnel};
-use crate::control::{Handler, answer};
+use crate::control::{Door, Handler, TaskRoute, answer, answer_task};
 use crate::gateway::ThreadContext;
 use crate::rescue::{self, Asker, Unread};
 use crate::upstream::Tried;
@@ -47,6 +47,11 @@ pub async fn serve(
     let started = Instant::now();
     if let Some(handler) = Handler::of(request.uri().path()) {
         return Ok(answer(shared, handler, request, shared.exposed).await);
+    }
+    if let Some(desk) = &shared.tasks
+        && let Some(route) = TaskRoute::of(request.uri().path())
+    {
+        return Ok(answer_task(shared, desk, route, request, Door::Clients(busy)).await);
     }
     let asker = Asker::of(&request);
     let priority = match shared.gatekeeper.priority(&request) {
@@ -93,12 +98,12 @@ fn admit(thread: &ThreadContext, priority: MessagePriority) -> Result<OwnedPermi
 
 /// Reads a short body away, so that a refusal does not cost the connection. A long one is left, and so is one that
 /// the client waits to be asked for; what is short enough to read costs about what it costs to have none.
-async fn read_away(request: Request<Incoming>) -> Unread {
+pub(crate) async fn read_away<B: Body + Unpin>(request: Request<B>) -> Unread {
     let expects = request.headers().contains_key(header::EXPECT);
     read_rest(request.into_body(), expects).await
 }
 
-async fn read_rest(mut body: Incoming, expects: bool) -> Unread {
+async fn read_rest<B: Body + Unpin>(mut body: B, expects: bool) -> Unread {
     const SHORT: u64 = 8 * 1024;
     const SOON: Duration = Duration::from_millis(50);
     if body.is_end_stream() {

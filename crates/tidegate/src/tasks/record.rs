@@ -17,7 +17,8 @@ pub struct TaskRecord {
 pub struct NewTask {
     /// The task.
     pub record: TaskRecord,
-    /// The client's own key for it, 1 … 256 bytes: a second submission with the key is the first one again.
+    /// The client's own key for it, with the client's name 1 … 321 bytes: a second submission with the key is the
+    /// first one again.
     pub key: Option<Box<str>>,
     /// Of everything that was submitted but the key: tells the same submission from another under the same name.
     pub fingerprint: [u8; 16],

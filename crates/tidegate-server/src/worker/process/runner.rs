@@ -38,6 +38,7 @@ pub struct ProcessRunner {
     launcher: PathBuf,
     layers: Detected,
     runtimes: BTreeMap<String, Runtime>,
+    names: Vec<String>,
     folders: Arc<WorkFolders>,
 }
 
@@ -110,7 +111,8 @@ impl ProcessRunner {
         let layers = Detected::new(&config, &launcher, &folders).await?;
         let folders = Arc::new(folders);
         let declared = config.runtimes.clone();
-        let mut runner = Self { config, launcher, layers, runtimes: BTreeMap::new(), folders };
+        let (runtimes, names) = (BTreeMap::new(), Vec::new());
+        let mut runner = Self { config, launcher, layers, runtimes, names, folders };
         for config in &declared {
             let found = runner.find(config).await;
             let runtime =
@@ -127,6 +129,7 @@ impl ProcessRunner {
                 Err(why) => tracing::info!(runtime = config.name, why, "not found"),
             }
         }
+        runner.names = runner.runtimes.keys().cloned().collect();
         Ok(runner)
     }
 
@@ -138,8 +141,8 @@ impl ProcessRunner {
 
     /// What can be run, by name.
     #[must_use]
-    pub fn runtimes(&self) -> Vec<String> {
-        self.runtimes.keys().cloned().collect()
+    pub fn runtimes(&self) -> &[String] {
+        &self.names
     }
 
     /// Runs it to its end, or ends it: when it is told to, when its time is over, or when it passes a limit. When

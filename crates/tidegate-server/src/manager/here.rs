@@ -1,0 +1,104 @@
+use crate::config::{LocalExecutor, NetworkUse, RuntimeEntry, TasksConfig};
+use crate::worker::process::{Network, ProcessConfig, ProcessRunner, RunnerError, RuntimeConfig};
+use crate::worker::{Executor, ExecutorConfig, MockRunner, Runner};
+use std::io;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tidegate::task::TaskLimits;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+
+/// The executor of this process, on a thread of its own.
+pub(super) struct Here {
+    executor: Executor,
+    stop: oneshot::Sender<Duration>,
+    thread: JoinHandle<()>,
+}
+
+/// The executor of this process can't be started.
+#[derive(Debug, thiserror::Error)]
+pub enum HereError {
+    /// Its sandbox or its runtimes can't be had.
+    #[error("{0}; give this process no slots with --task-slots 0, or take no tasks with --tasks false")]
+    Runner(#[from] RunnerError),
+    /// The system gave no thread or no runtime.
+    #[error("the system refused a thread: {0}")]
+    System(#[from] io::Error),
+}
+
+// === impl Here ===
+
+impl Here {
+    pub fn start(config: &TasksConfig, slots: u32) -> Result<Self, HereError> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let runner = runner(config, &runtime)?;
+        let executor = ExecutorConfig {
+            limits: TaskLimits { code_bytes_max: config.code_bytes_max, ..TaskLimits::default() },
+            timeout_default: config.timeout,
+            output_bytes_max: config.output_bytes_max,
+            ..ExecutorConfig::new("local", slots)
+        };
+        let executor = Executor::start(executor, runner, runtime.handle().clone());
+        let (stop, stopped) = oneshot::channel::<Duration>();
+        let drained = executor.clone();
+        let thread = thread::Builder::new().name("tidegate-executor".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                // Dropped without a word, it ends at once.
+                let grace = stopped.await.unwrap_or_default();
+                drained.drain(grace).await;
+            });
+            runtime.shutdown_timeout(Duration::from_secs(1));
+        })?;
+        Ok(Self { executor, stop, thread })
+    }
+
+    pub fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    /// Lets what runs finish within the grace, and stops the rest.
+    pub fn shutdown(self, grace: Duration) {
+        let _ = self.stop.send(grace);
+        // A thread that panicked has logged it.
+        let _ = self.thread.join();
+    }
+}
+
+fn runner(config: &TasksConfig, runtime: &Runtime) -> Result<Runner, RunnerError> {
+    if config.executor == LocalExecutor::Mock {
+        return Ok(Runner::Mock(MockRunner::new(config.mock_work, Vec::new())));
+    }
+    let mut process = ProcessConfig::default();
+    if let Some(folder) = &config.work_folder {
+        process.folder.clone_from(folder);
+    }
+    process.runtimes = config.runtimes.iter().map(declared).collect();
+    let runner = runtime.block_on(ProcessRunner::new(process))?;
+    Ok(Runner::Process(Box::new(runner)))
+}
+
+/// A runtime as its declaration has it, and as those that are found where it says nothing.
+fn declared(entry: &RuntimeEntry) -> RuntimeConfig {
+    let mut runtime = match entry.name.as_str() {
+        "python" => RuntimeConfig::python(),
+        "sh" => RuntimeConfig::sh(),
+        name => RuntimeConfig::new(name, &entry.command),
+    };
+    runtime.command.clone_from(&entry.command);
+    runtime.args.clone_from(&entry.args);
+    runtime.env.extend(entry.env.clone());
+    if let Some(extension) = &entry.extension {
+        runtime.extension.clone_from(extension);
+    }
+    runtime.timeout_max = entry.timeout_max.unwrap_or(runtime.timeout_max);
+    runtime.memory_bytes_max = entry.memory_bytes_max.unwrap_or(runtime.memory_bytes_max);
+    runtime.processes_max = entry.processes_max.unwrap_or(runtime.processes_max);
+    runtime.cpu_s_max = entry.cpu_s_max.unwrap_or(runtime.cpu_s_max);
+    runtime.file_bytes_max = entry.file_bytes_max.unwrap_or(runtime.file_bytes_max);
+    runtime.network = match entry.network {
+        NetworkUse::Deny => Network::Deny,
+        NetworkUse::Fail => Network::Fail,
+        NetworkUse::Allow => Network::Allow,
+    };
+    runtime
+}
