@@ -3,11 +3,12 @@
 mod block;
 mod checkpoint;
 mod engine;
-mod folder;
+pub(crate) mod folder;
 mod key;
 mod read;
 mod retain;
 mod store;
+pub(crate) mod tables;
 mod view;
 mod writer;
 
