@@ -19,7 +19,7 @@ const SUMS_BYTES: u64 = 2 * MIB;
 const SMALL_BYTES: u64 = MIB;
 
 /// The open database. Dropping the last handle closes it.
-pub(super) struct Engine {
+pub(crate) struct Engine {
     tables: Tables,
     pub(super) db: Database,
     /// Latest time and number: a block of records.

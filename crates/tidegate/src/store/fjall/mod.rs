@@ -9,7 +9,7 @@ mod read;
 mod retain;
 mod store;
 pub(crate) mod tables;
-mod view;
+pub(crate) mod view;
 mod writer;
 
 pub use store::FjallStore;

@@ -23,6 +23,11 @@ impl Schema {
         &self.0
     }
 
+    /// The schema beside this one for tables of another kind.
+    pub(crate) fn beside(&self, suffix: &str) -> Option<Self> {
+        Self::named(&format!("{}_{suffix}", self.0))
+    }
+
     /// A statement for this schema: `$schema` stands for its name.
     pub(crate) fn sql(&self, statement: &str) -> String {
         statement.replace("$schema", &self.0)
