@@ -7,6 +7,9 @@ pub enum StoreError {
     /// It won't work by waiting: the store is not ours, damaged, or of a newer version.
     #[error("the store can't be used: {0}")]
     Unusable(String),
+    /// The store is well, and does not take this: it is too large, or makes no sense.
+    #[error("the store does not take this: {0}")]
+    Refused(String),
 }
 
 // === impl StoreError ===

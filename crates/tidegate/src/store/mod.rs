@@ -12,10 +12,10 @@ mod append;
 mod decide;
 mod error;
 #[cfg(feature = "fjall")]
-mod fjall;
-mod name;
+pub(crate) mod fjall;
+pub(crate) mod name;
 #[cfg(feature = "postgres")]
-mod postgres;
+pub(crate) mod postgres;
 mod query;
 mod scan;
 mod store_trait;

@@ -1,7 +1,26 @@
 //! Where tasks are kept, so that none is lost and none ends twice.
+//!
+//! A [`TaskStore`] is a folder of this machine or a PostgreSQL database; [`AnyTaskStore`] is whichever its address says.
 
+// A program that has only one kind of store needs only a part of what they share.
+#![cfg_attr(not(all(feature = "fjall", feature = "postgres")), allow(dead_code))]
+
+#[cfg(any(feature = "fjall", feature = "postgres"))]
+mod any_store;
+mod bounds;
+mod codec;
+#[cfg(feature = "fjall")]
+mod fjall;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod record;
 mod task_store;
 
+#[cfg(any(feature = "fjall", feature = "postgres"))]
+pub use any_store::AnyTaskStore;
+#[cfg(feature = "fjall")]
+pub use fjall::FjallTaskStore;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresTaskStore;
 pub use record::{Change, Kept, NewTask, Submission, TaskPage, TaskQuery, TaskRecord};
 pub use task_store::{Durability, TaskStore};

@@ -1,3 +1,4 @@
+use crate::store::StoreError;
 use std::sync::Arc;
 use tidegate_core::task::{OutputChunk, TaskId, TaskSpec, TaskState, TaskStatus};
 
@@ -75,4 +76,18 @@ pub struct TaskPage {
     pub tasks: Vec<TaskRecord>,
     /// Where the next page starts, when there may be one.
     pub next: Option<String>,
+}
+
+// === impl TaskQuery ===
+
+impl TaskQuery {
+    /// The place in the order of submission before which the page starts.
+    pub(super) fn place(&self) -> Result<Option<u64>, StoreError> {
+        let place = self.after.as_deref().map(|text| {
+            text.parse().map_err(|_| {
+                StoreError::Refused(format!("{text:?} is no place in the list that a page gave"))
+            })
+        });
+        place.transpose()
+    }
 }

@@ -4,12 +4,6 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What a folder's version file begins with.
-const TITLE: &str = "tidegate store ";
-
-/// The version that this program writes, and the only one it reads.
-const VERSION: u32 = 1;
-
 const LOCK_FILE: &str = "lock";
 const VERSION_FILE: &str = "version";
 const VERSION_FILE_NEW: &str = "version.new";
@@ -19,10 +13,20 @@ const DATA_NEW: &str = "data.new";
 /// How long a folder's last user gets to let go of it.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
+/// What kind of store a folder holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// What its version file begins with.
+    pub(crate) title: &'static str,
+    /// The version that this program writes, and the only one it reads.
+    pub(crate) version: u32,
+}
+
 /// A folder that is ours alone until this is dropped.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
+    kind: Kind,
     /// Held, not read: the operating system lets go of it when this process ends, however it ends.
     _lock: File,
 }
@@ -31,7 +35,7 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Takes a folder, and makes it when it is not there.
-    pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn take(path: &Path, kind: Kind) -> Result<Self, StoreError> {
         let trouble = |error: io::Error| unavailable(path, &error);
         fs::create_dir_all(path).map_err(trouble)?;
         refuse_what_is_not_ours(path)?;
@@ -42,23 +46,23 @@ impl Folder {
             .open(path.join(LOCK_FILE))
             .map_err(trouble)?;
         wait_for_lock(&lock, path)?;
-        let folder = Self { path: path.to_owned(), _lock: lock };
+        let folder = Self { path: path.to_owned(), kind, _lock: lock };
         folder.check_version()?;
         Ok(folder)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Where the engine's files are.
-    pub(super) fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.path.join(DATA)
     }
 
     /// Makes the engine's files with `make` when there are none. Killed at any moment, the next start begins
     /// again: they get their name only when they are complete.
-    pub(super) fn create_data(
+    pub(crate) fn create_data(
         &self,
         make: impl FnOnce(&Path) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
@@ -84,14 +88,16 @@ impl Folder {
             other => other.map_err(trouble)?,
         };
         let shown = self.path.display();
-        match text.strip_prefix(TITLE).and_then(|number| number.trim().parse::<u32>().ok()) {
-            Some(VERSION) => Ok(()),
+        let Kind { title, version } = self.kind;
+        let number = text.strip_prefix(title).and_then(|number| number.strip_prefix(' '));
+        match number.and_then(|number| number.trim().parse::<u32>().ok()) {
+            Some(known) if known == version => Ok(()),
             Some(other) => Err(StoreError::Unusable(format!(
-                "{shown} is of version {other}, and this program knows version {VERSION}: use the program \
+                "{shown} is of version {other}, and this program knows version {version}: use the program \
                  that wrote it, or another folder"
             ))),
             None => Err(StoreError::Unusable(format!(
-                "{shown} has a file {VERSION_FILE:?} that is not ours: give an empty folder"
+                "{shown} has a file {VERSION_FILE:?} that is not ours, no {title}: give an empty folder"
             ))),
         }
     }
@@ -99,7 +105,7 @@ impl Folder {
     fn write_version(&self) -> io::Result<()> {
         let new = self.path.join(VERSION_FILE_NEW);
         let mut file = File::create(&new)?;
-        writeln!(file, "{TITLE}{VERSION}")?;
+        writeln!(file, "{} {}", self.kind.title, self.kind.version)?;
         file.sync_all()?;
         fs::rename(&new, self.path.join(VERSION_FILE))?;
         self.sync()
@@ -110,7 +116,7 @@ impl Folder {
     }
 }
 
-pub(super) fn unavailable(path: &Path, error: &dyn std::fmt::Display) -> StoreError {
+pub(crate) fn unavailable(path: &Path, error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Unavailable(format!("{}: {error}", path.display()))
 }
 

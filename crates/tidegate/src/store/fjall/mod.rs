@@ -3,12 +3,13 @@
 mod block;
 mod checkpoint;
 mod engine;
-mod folder;
+pub(crate) mod folder;
 mod key;
 mod read;
 mod retain;
 mod store;
-mod view;
+pub(crate) mod tables;
+pub(crate) mod view;
 mod writer;
 
 pub use store::FjallStore;

@@ -1,4 +1,4 @@
-use super::folder::Folder;
+use super::folder::{Folder, Kind};
 use super::read;
 use super::view::View;
 use super::writer::{Append, Request, Writer};
@@ -12,6 +12,9 @@ use std::thread::JoinHandle;
 use tidegate_core::sequence::SeqWindow;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
+
+/// What a folder of ours says that it is.
+pub(super) const KIND: Kind = Kind { title: "tidegate store", version: 1 };
 
 /// How many appends may wait for the writer. More wait in `append` itself.
 const REQUESTS_WAITING: usize = 64;
@@ -64,7 +67,7 @@ impl FjallStore {
     pub async fn open(folder: impl AsRef<Path>) -> Result<Self, StoreError> {
         let folder = folder.as_ref().to_owned();
         let path = folder.clone();
-        let open = move || Writer::open(Folder::take(&path)?);
+        let open = move || Writer::open(Folder::take(&path, KIND)?);
         let writer = spawn_blocking(open).await.map_err(|_| failed(&folder))??;
         let (requests, waiting) = mpsc::channel(REQUESTS_WAITING);
         let view = writer.view();

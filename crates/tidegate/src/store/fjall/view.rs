@@ -4,37 +4,44 @@ use crate::store::tally::Tallies;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// What readers see, and the writer changes.
-#[derive(Debug, Default)]
-pub(super) struct View {
-    inside: RwLock<Inside>,
+#[derive(Debug)]
+pub(crate) struct View<E = Engine, T = Tallies> {
+    inside: RwLock<Inside<E, T>>,
 }
 
 /// A consistent state: the sums of the engine and what is not in them yet are exchanged under one lock.
-#[derive(Debug, Default)]
-pub(super) struct Inside {
+#[derive(Debug)]
+pub(crate) struct Inside<E = Engine, T = Tallies> {
     /// None while the database is closed after a failure.
-    pub(super) engine: Option<Arc<Engine>>,
-    pub(super) tallies: Tallies,
+    pub(crate) engine: Option<Arc<E>>,
+    pub(crate) tallies: T,
     /// Why the database is closed.
-    pub(super) closed_by: String,
+    pub(crate) closed_by: String,
 }
 
 // === impl View ===
 
-impl View {
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, Inside> {
+impl<E, T: Default> Default for View<E, T> {
+    fn default() -> Self {
+        let inside = Inside { engine: None, tallies: T::default(), closed_by: String::new() };
+        Self { inside: RwLock::new(inside) }
+    }
+}
+
+impl<E, T> View<E, T> {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Inside<E, T>> {
         self.inside.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn write(&self) -> RwLockWriteGuard<'_, Inside> {
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Inside<E, T>> {
         self.inside.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 // === impl Inside ===
 
-impl Inside {
-    pub(super) fn engine(&self) -> Result<Arc<Engine>, StoreError> {
+impl<E, T> Inside<E, T> {
+    pub(crate) fn engine(&self) -> Result<Arc<E>, StoreError> {
         self.engine.clone().ok_or_else(|| StoreError::Unavailable(self.closed_by.clone()))
     }
 }

@@ -2,6 +2,7 @@ use super::block::BlockBuilder;
 use super::engine::{Engine, Progress};
 use super::folder::Folder;
 use super::key::DAY_NS;
+use super::tables::wait_for_readers;
 use super::view::View;
 use super::{checkpoint, key, retain};
 use crate::store::decide::{Windows, decide, senders};
@@ -11,7 +12,7 @@ use fjall::PersistMode;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 use tidegate_core::sequence::SeqWindow;
 use tokio::sync::{mpsc, oneshot};
 
@@ -20,9 +21,6 @@ const GROUP_RECORDS: usize = 64 * 1024;
 
 /// How many senders' windows are kept at hand: about 1 MB.
 const WINDOWS_MAX: usize = 4096;
-
-/// How long readers get to finish before a database that failed is opened again.
-const READERS_WAIT: Duration = Duration::from_secs(5);
 
 /// What the writer is asked for.
 pub(super) enum Request {
@@ -242,7 +240,7 @@ impl Writer {
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {
-        self.wait_for_readers()?;
+        wait_for_readers(&mut self.closing)?;
         let engine = Engine::open(&self.folder)?;
         let (progress, tallies) = engine.load()?;
         if self.in_doubt.is_some_and(|commit| progress.commit >= commit) {
@@ -266,26 +264,6 @@ impl Writer {
             self.closing = Some(engine);
             self.in_doubt = Some(self.progress.commit + 1);
         }
-    }
-
-    fn wait_for_readers(&mut self) -> Result<(), StoreError> {
-        let deadline = Instant::now() + READERS_WAIT;
-        while let Some(engine) = self.closing.take() {
-            match Arc::try_unwrap(engine) {
-                Ok(engine) => drop(engine),
-                Err(engine) if Instant::now() > deadline => {
-                    self.closing = Some(engine);
-                    return Err(StoreError::Unavailable(
-                        "a query holds the failed database".into(),
-                    ));
-                }
-                Err(engine) => {
-                    self.closing = Some(engine);
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-            }
-        }
-        Ok(())
     }
 }
 
@@ -371,7 +349,8 @@ mod tests {
     fn a_failed_commit_that_is_in_the_journal_is_found_and_written_again() {
         let name = format!("tidegate-in-doubt-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let mut writer = Writer::open(Folder::take(&path).unwrap()).unwrap();
+        let mut writer =
+            Writer::open(Folder::take(&path, crate::store::fjall::store::KIND).unwrap()).unwrap();
         assert_eq!(writer.append(&[&batch(1)]), Ok(vec![Appended::New]));
         let error = || StoreError::Unavailable("the sync failed".into());
         {

@@ -9,7 +9,7 @@ const PASSING: [&str; 6] = ["08", "40", "53", "55", "57", "58"];
 const READ_ONLY: &str = "25006";
 
 /// What a failure of the driver is to a store.
-pub(super) fn trouble(shown: &str, error: &tokio_postgres::Error) -> StoreError {
+pub(crate) fn trouble(shown: &str, error: &tokio_postgres::Error) -> StoreError {
     let mut what = format!("{shown}: {error}");
     let mut source = error.source();
     while let Some(inner) = source {

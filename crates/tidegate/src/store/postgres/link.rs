@@ -24,7 +24,7 @@ const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeout = '30s'; 
 
 /// A connection that comes back by itself.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     settings: Arc<Settings>,
     connected: Option<Connected>,
     retry_at: Option<Instant>,
@@ -33,20 +33,20 @@ pub(super) struct Link {
 }
 
 /// An open connection. Dropping it closes it.
-pub(super) struct Connected {
-    pub(super) client: Client,
+pub(crate) struct Connected {
+    pub(crate) client: Client,
     driver: JoinHandle<()>,
 }
 
 // === impl Link ===
 
 impl Link {
-    pub(super) fn new(settings: Arc<Settings>) -> Self {
+    pub(crate) fn new(settings: Arc<Settings>) -> Self {
         Self { settings, connected: None, retry_at: None, delay: RETRY_FIRST, failed_by: None }
     }
 
     /// The connection, made again if it is gone and the time for that has come.
-    pub(super) async fn client(&mut self) -> Result<&mut Client, StoreError> {
+    pub(crate) async fn client(&mut self) -> Result<&mut Client, StoreError> {
         let connected = match self.connected.take() {
             Some(connected) if !connected.client.is_closed() => connected,
             _ => self.connect().await?,
@@ -55,12 +55,12 @@ impl Link {
     }
 
     /// Closes the connection: what it still had to say no longer matters.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.connected = None;
     }
 
     /// The same, after an answer that did not come.
-    pub(super) fn give_up(&mut self) -> StoreError {
+    pub(crate) fn give_up(&mut self) -> StoreError {
         self.reset();
         StoreError::Unavailable(format!("{}: the database does not answer", self.settings.shown))
     }
@@ -92,7 +92,7 @@ impl Link {
 // === impl Connected ===
 
 impl Connected {
-    pub(super) async fn new(settings: &Settings) -> Result<Self, StoreError> {
+    pub(crate) async fn new(settings: &Settings) -> Result<Self, StoreError> {
         match timeout(CONNECT_MAX, Self::try_new(settings)).await {
             Ok(result) => result,
             Err(_) => Err(StoreError::Unavailable(format!(

@@ -1,11 +1,11 @@
 //! A store in a PostgreSQL database.
 
-mod error;
-mod link;
+pub(crate) mod error;
+pub(crate) mod link;
 mod numeric;
 mod read;
-mod schema;
-mod settings;
+pub(crate) mod schema;
+pub(crate) mod settings;
 mod store;
 mod tls;
 mod write;

@@ -2,38 +2,46 @@ use super::error::trouble;
 use crate::store::StoreError;
 use tokio_postgres::{Client, Transaction};
 
-/// The steps that make our tables; a database's version is how many of them it has seen. Steps are only ever
-/// added.
-const STEPS: [&str; 1] = [include_str!("schema_1.sql")];
-
 /// Two programs that start at once take turns: any number will do, as long as it is always the same.
 const LOCK: i64 = 0x7469_6465_6761_7465;
 
 /// The name of our schema, which needs no quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Schema(String);
+pub(crate) struct Schema(String);
 
 // === impl Schema ===
 
 impl Schema {
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         let begins = name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
         (begins && name.len() <= 63 && name.bytes().all(fits)).then(|| Self(name.to_owned()))
     }
 
     #[cfg(test)]
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.0
     }
 
+    /// The schema beside this one for tables of another kind.
+    pub(crate) fn beside(&self, suffix: &str) -> Option<Self> {
+        Self::named(&format!("{}_{suffix}", self.0))
+    }
+
     /// A statement for this schema: `$schema` stands for its name.
-    pub(super) fn sql(&self, statement: &str) -> String {
+    pub(crate) fn sql(&self, statement: &str) -> String {
         statement.replace("$schema", &self.0)
     }
 
     /// Makes the tables, or brings them up to what this program knows.
-    pub(super) async fn migrate(&self, client: &mut Client, shown: &str) -> Result<(), StoreError> {
+    ///
+    /// `steps` make them; a database's version is how many of them it has seen. Steps are only ever added.
+    pub(crate) async fn migrate(
+        &self,
+        client: &mut Client,
+        shown: &str,
+        steps: &[&str],
+    ) -> Result<(), StoreError> {
         let failed = |error| trouble(shown, &error);
         let encoding = client.query_one("SHOW server_encoding", &[]).await.map_err(failed)?;
         if encoding.get::<_, &str>(0) != "UTF8" {
@@ -43,31 +51,36 @@ impl Schema {
             )));
         }
         // Whoever may not make tables can still use those that are there.
-        if self.version(client).await.map_err(failed)? == Some(STEPS.len()) {
+        if self.version(client).await.map_err(failed)? == Some(steps.len()) {
             return Ok(());
         }
         let transaction = client.transaction().await.map_err(failed)?;
         transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await.map_err(failed)?;
-        self.step(&transaction, shown).await?;
+        self.step(&transaction, shown, steps).await?;
         transaction.commit().await.map_err(failed)
     }
 
-    async fn step(&self, transaction: &Transaction<'_>, shown: &str) -> Result<(), StoreError> {
+    async fn step(
+        &self,
+        transaction: &Transaction<'_>,
+        shown: &str,
+        steps: &[&str],
+    ) -> Result<(), StoreError> {
         let failed = |error| trouble(shown, &error);
         let found = self.version(transaction.client()).await.map_err(failed)?;
         if found.is_none() {
             self.refuse_what_is_not_ours(transaction, shown).await?;
         }
         let version = found.unwrap_or(0);
-        if version > STEPS.len() {
+        if version > steps.len() {
             return Err(StoreError::Unusable(format!(
                 "{shown}: schema {} is of version {version}, and this program knows {}: use a newer program, \
                  or another schema (?schema=NAME)",
                 self.0,
-                STEPS.len(),
+                steps.len(),
             )));
         }
-        for (done, step) in STEPS.iter().enumerate().skip(version) {
+        for (done, step) in steps.iter().enumerate().skip(version) {
             transaction.batch_execute(&self.sql(step)).await.map_err(failed)?;
             let note = self.sql("INSERT INTO $schema.migrations (version) VALUES ($1)");
             transaction.execute(&note, &[&(done as i32 + 1)]).await.map_err(failed)?;

@@ -19,12 +19,12 @@ const KEEPALIVE_RETRIES: u32 = 3;
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
 
 /// What an address says.
-pub(super) struct Settings {
-    pub(super) config: Config,
-    pub(super) tls: TlsMode,
-    pub(super) schema: Schema,
+pub(crate) struct Settings {
+    pub(crate) config: Config,
+    pub(crate) tls: TlsMode,
+    pub(crate) schema: Schema,
     /// The address without secrets, for messages.
-    pub(super) shown: String,
+    pub(crate) shown: String,
 }
 
 /// Our own parameters of an address, and the address without them.
@@ -39,7 +39,7 @@ struct Ours {
 // === impl Settings ===
 
 impl Settings {
-    pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
+    pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
         let shown = StoreUrl::Postgres(url.to_owned()).to_string();
         let unusable = |what: String| StoreError::Unusable(format!("{shown}: {what}"));
         let ours = Ours::take(url);

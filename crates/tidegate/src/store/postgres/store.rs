@@ -17,6 +17,9 @@ use tokio::time::timeout;
 /// What is asked of the database gets an answer within this time, or is given up.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
+/// What makes our tables, in this order.
+const STEPS: [&str; 1] = [include_str!("schema_1.sql")];
+
 /// How many appends there are between two times that sums are folded.
 const FOLD_EVERY: u32 = 256;
 
@@ -65,7 +68,7 @@ impl PostgresStore {
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let settings = Arc::new(Settings::parse(url)?);
         let mut link = Link::new(settings.clone());
-        settings.schema.migrate(link.client().await?, &settings.shown).await?;
+        settings.schema.migrate(link.client().await?, &settings.shown, &STEPS).await?;
         let [reader, asker] = [(); 2].map(|()| Mutex::new(Link::new(settings.clone())));
         Ok(Self { settings, writer: Mutex::new(Writer { link, appends: 0 }), reader, asker })
     }

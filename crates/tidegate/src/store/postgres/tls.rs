@@ -10,7 +10,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How connections are protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum TlsMode {
+pub(crate) enum TlsMode {
     /// Not at all.
     Off,
     /// Against listeners only, where the server offers it: anyone's certificate will do.

@@ -1,0 +1,109 @@
+#[cfg(feature = "fjall")]
+use super::FjallTaskStore;
+#[cfg(feature = "postgres")]
+use super::PostgresTaskStore;
+use super::{
+    Change, Durability, Kept, NewTask, Submission, TaskPage, TaskQuery, TaskRecord, TaskStore,
+};
+use crate::store::{NotAStoreUrl, StoreError, StoreUrl};
+use std::time::Duration;
+use tidegate_core::task::{OutputChunk, TaskId};
+
+/// The task store that an address names.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AnyTaskStore {
+    /// A folder of this machine.
+    #[cfg(feature = "fjall")]
+    Fjall(FjallTaskStore),
+    /// A PostgreSQL database.
+    #[cfg(feature = "postgres")]
+    Postgres(Box<PostgresTaskStore>),
+}
+
+/// Calls the same of whichever store it is.
+macro_rules! delegate {
+    ($self:ident, $store:ident => $call:expr) => {
+        match *$self {
+            #[cfg(feature = "fjall")]
+            AnyTaskStore::Fjall(ref $store) => $call,
+            #[cfg(feature = "postgres")]
+            AnyTaskStore::Postgres(ref $store) => $call,
+        }
+    };
+}
+
+// === impl AnyTaskStore ===
+
+impl AnyTaskStore {
+    /// Opens a folder, or connects to `postgres://user:password@host/database`; makes what is not there yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Unusable`](StoreError::Unusable) when the address is not that of a store or the store is not ours,
+    /// [`Unavailable`](StoreError::Unavailable) when it may work later.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        let url: StoreUrl =
+            url.parse().map_err(|error: NotAStoreUrl| StoreError::Unusable(error.to_string()))?;
+        match url {
+            #[cfg(feature = "fjall")]
+            StoreUrl::Folder(folder) => Ok(Self::Fjall(FjallTaskStore::open(folder).await?)),
+            #[cfg(feature = "postgres")]
+            StoreUrl::Postgres(url) => {
+                Ok(Self::Postgres(Box::new(PostgresTaskStore::connect(&url).await?)))
+            }
+            #[cfg(not(all(feature = "fjall", feature = "postgres")))]
+            other => Err(StoreError::Unusable(format!(
+                "this program was built without the store that {other} needs"
+            ))),
+        }
+    }
+
+    /// Finishes what is under way and lets go of the store.
+    pub async fn close(self) {
+        match self {
+            #[cfg(feature = "fjall")]
+            Self::Fjall(store) => store.close().await,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => store.close().await,
+        }
+    }
+}
+
+impl TaskStore for AnyTaskStore {
+    async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
+        delegate!(self, store => store.submit(task).await)
+    }
+
+    async fn keep(&self, change: Change, durability: Durability) -> Result<Kept, StoreError> {
+        delegate!(self, store => store.keep(change, durability).await)
+    }
+
+    async fn get(&self, id: &TaskId) -> Result<Option<TaskRecord>, StoreError> {
+        delegate!(self, store => store.get(id).await)
+    }
+
+    async fn output(&self, id: &TaskId) -> Result<Option<Vec<OutputChunk>>, StoreError> {
+        delegate!(self, store => store.output(id).await)
+    }
+
+    async fn list(&self, query: &TaskQuery) -> Result<TaskPage, StoreError> {
+        delegate!(self, store => store.list(query).await)
+    }
+
+    async fn counts(&self) -> Result<[u64; 6], StoreError> {
+        delegate!(self, store => store.counts().await)
+    }
+
+    async fn beat(&self, owner: &str, ttl: Duration) -> Result<(), StoreError> {
+        delegate!(self, store => store.beat(owner, ttl).await)
+    }
+
+    async fn adopt(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
+        delegate!(self, store => store.adopt(owner, limit).await)
+    }
+
+    async fn forget(&self, ended_before_ms: u64, limit: usize) -> Result<u64, StoreError> {
+        delegate!(self, store => store.forget(ended_before_ms, limit).await)
+    }
+}

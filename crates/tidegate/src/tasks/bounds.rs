@@ -1,0 +1,73 @@
+use super::{Change, NewTask};
+use crate::store::StoreError;
+use tidegate_core::task::TaskId;
+
+/// The longest key of a client. It still fits, escaped, into a third of a page, the most that an index of PostgreSQL
+/// takes.
+pub(super) const KEY_BYTES_MAX: usize = 256;
+
+/// The longest name of a manager.
+pub(super) const OWNER_BYTES_MAX: usize = 256;
+
+/// What a spec may take as it is kept: well over what [`TaskLimits`](tidegate_core::task::TaskLimits) lets in, when
+/// all of it has to be escaped.
+pub(super) const SPEC_BYTES_MAX: usize = 16 << 20;
+
+/// What a state may take: names, numbers, and what an ending says.
+pub(super) const STATE_BYTES_MAX: usize = 256 << 10;
+
+/// What a task may have written.
+pub(super) const OUTPUT_BYTES_MAX: usize = 32 << 20;
+
+/// The most tasks of one page, of one adoption, of one forgetting.
+pub(super) const PAGE_MAX: usize = 1_000;
+
+/// The specs of one page or one adoption take about so much: after that it ends early.
+pub(super) const PAGE_BYTES_MAX: usize = 32 << 20;
+
+/// Whether a task can be kept as it is.
+pub(super) fn check_new(task: &NewTask) -> Result<(), StoreError> {
+    let id = &task.record.id;
+    check_owner(&task.record.state.owner)?;
+    match &task.key {
+        Some(key) if key.is_empty() || key.len() > KEY_BYTES_MAX => Err(refused(
+            id,
+            &format!("its key has {} bytes, and 1 … {KEY_BYTES_MAX} are taken", key.len()),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a step can be kept as it is.
+pub(super) fn check_change(change: &Change) -> Result<(), StoreError> {
+    check_owner(&change.state.owner)?;
+    let texts = change.output.iter().flatten().map(|chunk| chunk.text.len());
+    check_bytes(&change.id, "output", texts.sum(), OUTPUT_BYTES_MAX)
+}
+
+pub(super) fn check_owner(owner: &str) -> Result<(), StoreError> {
+    match owner.len() {
+        1..=OWNER_BYTES_MAX => Ok(()),
+        bytes => Err(StoreError::Refused(format!(
+            "a manager's name has {bytes} bytes, and 1 … {OWNER_BYTES_MAX} are taken"
+        ))),
+    }
+}
+
+pub(super) fn check_bytes(
+    id: &TaskId,
+    what: &str,
+    bytes: usize,
+    bytes_max: usize,
+) -> Result<(), StoreError> {
+    match bytes <= bytes_max {
+        true => Ok(()),
+        false => {
+            Err(refused(id, &format!("its {what} has {bytes} bytes, and at most {bytes_max} fit")))
+        }
+    }
+}
+
+fn refused(id: &TaskId, what: &str) -> StoreError {
+    StoreError::Refused(format!("task {id}: {what}"))
+}

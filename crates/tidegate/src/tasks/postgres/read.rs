@@ -1,0 +1,110 @@
+use crate::store::StoreError;
+use crate::store::name::unescape;
+use crate::store::postgres::error::trouble;
+use crate::store::postgres::settings::Settings;
+use crate::tasks::bounds::{PAGE_BYTES_MAX, PAGE_MAX};
+use crate::tasks::codec::{self, status_code};
+use crate::tasks::{TaskPage, TaskQuery, TaskRecord};
+use std::sync::Arc;
+use tidegate_core::task::{OutputChunk, TaskId, TaskState};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Row};
+
+const GET: &str = "SELECT id, version, owner, state, spec \
+    FROM $schema.tasks JOIN $schema.specs USING (id) WHERE id = $1";
+
+const OUTPUT: &str = "SELECT chunks FROM $schema.outputs WHERE id = $1";
+
+/// A page, and of that no more bytes than are good for us.
+const LIST: &str = "SELECT id, version, owner, state, spec, seq FROM ( \
+        SELECT id, version, owner, state, spec, seq, \
+            sum(octet_length(spec)) OVER (ORDER BY seq DESC) - octet_length(spec) AS bytes_before \
+        FROM (SELECT * FROM $schema.tasks WHERE seq < $1 $status ORDER BY seq DESC LIMIT $2) AS found \
+        JOIN $schema.specs USING (id) \
+    ) AS page WHERE bytes_before < $3 ORDER BY seq DESC";
+
+const NEXT: &str = "SELECT seq FROM $schema.tasks WHERE seq < $1 $status ORDER BY seq DESC LIMIT 1";
+
+const COUNTS: &str = "SELECT counts FROM $schema.counts";
+
+/// The name of the task of a row that begins with it.
+pub(super) fn id(row: &Row) -> Result<TaskId, StoreError> {
+    let name: &str = row.get(0);
+    TaskId::new(name).map_err(|error| StoreError::Unusable(format!("a row is damaged: {error}")))
+}
+
+/// The state of a row that begins with name, version, owner and state.
+pub(super) fn state(row: &Row) -> Result<TaskState, StoreError> {
+    let mut state = codec::read_state(&id(row)?, row.get::<_, &str>(3).as_bytes())?;
+    // The columns have the last word: an adoption changes nothing else.
+    state.version = u64::try_from(row.get::<_, i64>(1)).unwrap_or_default();
+    state.owner = unescape(row.get(2)).into();
+    Ok(state)
+}
+
+/// The task of a row that begins with name, version, owner, state and spec.
+pub(super) fn record(row: &Row) -> Result<TaskRecord, StoreError> {
+    let id = id(row)?;
+    let spec = Arc::new(codec::read_spec(&id, row.get::<_, &str>(4).as_bytes())?);
+    Ok(TaskRecord { state: state(row)?, id, spec })
+}
+
+pub(super) async fn get(
+    client: &Client,
+    settings: &Settings,
+    id: &TaskId,
+) -> Result<Option<TaskRecord>, StoreError> {
+    let statement = settings.schema.sql(GET);
+    let row = client.query_typed_opt(&statement, &[(&id.as_str(), Type::TEXT)]).await;
+    let row = row.map_err(|error| trouble(&settings.shown, &error))?;
+    row.as_ref().map(record).transpose()
+}
+
+pub(super) async fn output(
+    client: &Client,
+    settings: &Settings,
+    id: &TaskId,
+) -> Result<Option<Vec<OutputChunk>>, StoreError> {
+    let statement = settings.schema.sql(OUTPUT);
+    let row = client.query_typed_opt(&statement, &[(&id.as_str(), Type::TEXT)]).await;
+    let row = row.map_err(|error| trouble(&settings.shown, &error))?;
+    row.map(|row| codec::read_output(id, row.get(0))).transpose()
+}
+
+pub(super) async fn list(
+    client: &Client,
+    settings: &Settings,
+    query: &TaskQuery,
+    before: i64,
+) -> Result<TaskPage, StoreError> {
+    let failed = |error| trouble(&settings.shown, &error);
+    let limit = query.limit.min(PAGE_MAX) as i64;
+    if limit == 0 {
+        return Ok(TaskPage::default());
+    }
+    // A number of ours, not a text of somebody's.
+    let status = query.status.map(|status| format!("AND status = {}", status_code(status)));
+    let sql = |statement: &str| {
+        settings.schema.sql(&statement.replace("$status", status.as_deref().unwrap_or_default()))
+    };
+    let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+        [(&before, Type::INT8), (&limit, Type::INT8), (&(PAGE_BYTES_MAX as i64), Type::INT8)];
+    let rows = client.query_typed(&sql(LIST), &parameters).await.map_err(failed)?;
+    let tasks = rows.iter().map(record).collect::<Result<Vec<_>, _>>()?;
+    let Some(last) = rows.last().map(|row| row.get::<_, i64>(5)) else {
+        return Ok(TaskPage::default());
+    };
+    let more = client.query_typed_opt(&sql(NEXT), &[(&last, Type::INT8)]).await;
+    let next = more.map_err(failed)?.map(|_| last.to_string());
+    Ok(TaskPage { tasks, next })
+}
+
+pub(super) async fn counts(client: &Client, settings: &Settings) -> Result<[u64; 6], StoreError> {
+    let rows = client.query_typed(&settings.schema.sql(COUNTS), &[]).await;
+    let mut sums = [0_i64; 6];
+    for row in rows.map_err(|error| trouble(&settings.shown, &error))? {
+        let counts: Vec<i64> = row.get(0);
+        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+    Ok(sums.map(|sum| u64::try_from(sum).unwrap_or_default()))
+}

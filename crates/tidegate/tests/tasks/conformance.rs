@@ -1,0 +1,340 @@
+use crate::model;
+use crate::place::{Place, run};
+use crate::samples::*;
+use std::sync::Arc;
+use tidegate::store::StoreError;
+use tidegate::task::{Outcome, OutputChunk, OutputStream, TaskEvent, TaskStatus};
+use tidegate::tasks::{
+    AnyTaskStore, Change, Durability, Kept, Submission, TaskPage, TaskQuery, TaskStore,
+};
+
+/// Runs each case on every store.
+macro_rules! on_every_store {
+    ($($case:ident,)*) => {
+        mod folder {
+            $(#[test] fn $case() { super::run(super::$case(super::Place::folder())); })*
+        }
+        mod postgres {
+            $(#[test] fn $case() { super::run(super::$case(super::Place::postgres())); })*
+        }
+    };
+}
+
+on_every_store! {
+    what_was_kept_is_there_after_a_reopen,
+    a_submission_is_new_the_same_or_another,
+    of_many_submissions_at_once_one_is_new,
+    many_different_submissions_at_once_are_all_new,
+    a_step_starts_from_the_newest_state_or_is_told,
+    of_two_managers_at_once_one_is_first,
+    a_task_ends_once,
+    lists_are_newest_first_by_page_and_by_status,
+    counts_follow_every_step,
+    tasks_of_an_earlier_life_are_adopted_once,
+    ended_tasks_can_be_forgotten,
+    what_is_too_large_is_refused,
+    any_history_is_as_the_model_says,
+}
+
+async fn what_was_kept_is_there_after_a_reopen(place: Place) {
+    let store = place.open().await;
+    let mut a = submit(&store, keyed("a", "true", "key\0ä")).await;
+    assert_eq!(store.get(&a.id).await.unwrap(), Some(a.clone()));
+    for event in [placing(), accepted(1), TaskEvent::Running { attempt: 1 }] {
+        step(&store, &mut a, &event, 5).await;
+        assert_eq!(store.get(&a.id).await.unwrap(), Some(a.clone()));
+        assert_eq!(store.output(&a.id).await.unwrap(), None);
+    }
+    step(&store, &mut a, &ended(1, Outcome::Failed), 9).await;
+    let store = place.reopen(store).await;
+    assert_eq!(store.get(&a.id).await.unwrap(), Some(a.clone()));
+    assert_eq!(store.output(&a.id).await.unwrap(), Some(chunks()));
+    assert_eq!(store.get(&id("b")).await.unwrap(), None);
+    assert_eq!(store.output(&id("b")).await.unwrap(), None);
+    let again = store.submit(keyed("c", "true", "key\0ä")).await.unwrap();
+    assert_eq!(again, Submission::Same(a));
+}
+
+async fn a_submission_is_new_the_same_or_another(place: Place) {
+    let store = place.open().await;
+    let mut a = submit(&store, keyed("a", "one", "k")).await;
+    submit(&store, task("b", "one", 1)).await;
+    step(&store, &mut a, &placing(), 2).await;
+    for (given, expected) in [
+        (keyed("a", "one", "k"), Submission::Same(a.clone())),
+        (task("a", "one", 77), Submission::Same(a.clone())),
+        (keyed("a", "one", "another"), Submission::Same(a.clone())),
+        (keyed("new", "one", "k"), Submission::Same(a.clone())),
+        (keyed("a", "two", "k"), Submission::OtherUnderId(id("a"))),
+        (keyed("b", "two", "k"), Submission::OtherUnderId(id("b"))),
+        (keyed("new", "two", "k"), Submission::OtherUnderKey(id("a"))),
+    ] {
+        assert_eq!(store.submit(given.clone()).await.unwrap(), expected, "{given:?}");
+    }
+    assert_eq!(store.get(&id("new")).await.unwrap(), None);
+    // A key that was only given with a repeat is free.
+    submit(&store, keyed("new", "two", "another")).await;
+    assert_eq!(store.counts().await.unwrap()[0], 3);
+}
+
+async fn of_many_submissions_at_once_one_is_new(place: Place) {
+    let store = Arc::new(place.open().await);
+    // The same name; the same key under different names; and others under one name.
+    for (round, same_id, same_code) in [(0, true, true), (1, false, true), (2, true, false)] {
+        let callers = (0..32).map(|caller| {
+            let name = if same_id { format!("r{round}") } else { format!("r{round}-{caller}") };
+            let code = if same_code { "code".to_owned() } else { format!("code {caller}") };
+            let (store, key) = (store.clone(), format!("key-{round}"));
+            tokio::spawn(async move { store.submit(keyed(&name, &code, &key)).await.unwrap() })
+        });
+        let callers: Vec<_> = callers.collect();
+        let mut outcomes = Vec::new();
+        for caller in callers {
+            outcomes.push(caller.await.unwrap());
+        }
+        let news = outcomes.iter().filter(|outcome| **outcome == Submission::New).count();
+        assert_eq!(news, 1, "{outcomes:?}");
+        let others = outcomes.iter().filter(|outcome| match outcome {
+            Submission::Same(_) => same_code,
+            Submission::OtherUnderId(_) => same_id && !same_code,
+            _ => false,
+        });
+        assert_eq!(others.count(), 31, "{outcomes:?}");
+    }
+    assert_eq!(store.counts().await.unwrap(), [3, 0, 0, 0, 0, 0]);
+}
+
+async fn many_different_submissions_at_once_are_all_new(place: Place) {
+    let store = Arc::new(place.open().await);
+    let callers = (0..16).map(|caller| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            for number in 0..20 {
+                let name = format!("{caller}-{number}");
+                let mut record = submit(&*store, keyed(&name, &name, &name)).await;
+                step(&*store, &mut record, &placing(), 2).await;
+                step(&*store, &mut record, &accepted(1), 3).await;
+            }
+        })
+    });
+    let callers: Vec<_> = callers.collect();
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    assert_eq!(store.counts().await.unwrap(), [0, 320, 0, 0, 0, 0]);
+    assert_eq!(names(&*store, Some(TaskStatus::Provisioning), 1_000).await.len(), 320);
+}
+
+async fn a_step_starts_from_the_newest_state_or_is_told(place: Place) {
+    let store = place.open().await;
+    let first = submit(&store, task("a", "true", 1)).await;
+    let placed = after(&first, &placing(), 2);
+    assert_eq!(keep(&store, &placed).await, Kept::Yes);
+    let conflict = || Kept::Conflict(Some(placed.state.clone()));
+    assert_eq!(keep(&store, &placed).await, conflict(), "it is kept once");
+    assert_eq!(keep(&store, &after(&first, &TaskEvent::CancelAsked, 2)).await, conflict());
+    let ahead = after(&after(&placed, &accepted(1), 3), &TaskEvent::Running { attempt: 1 }, 4);
+    assert_eq!(keep(&store, &ahead).await, conflict());
+    assert_eq!(store.get(&first.id).await.unwrap(), Some(placed.clone()));
+    let unknown = after(&task("b", "true", 1).record, &placing(), 1);
+    assert_eq!(keep(&store, &unknown).await, Kept::Conflict(None));
+    // What need not survive a power cut is there all the same.
+    let next = after(&placed, &accepted(1), 5);
+    let change = Change { id: next.id.clone(), state: next.state.clone(), output: None };
+    assert_eq!(store.keep(change, Durability::Process).await, Ok(Kept::Yes));
+    let store = place.reopen(store).await;
+    assert_eq!(store.get(&first.id).await.unwrap(), Some(next));
+}
+
+async fn of_two_managers_at_once_one_is_first(place: Place) {
+    let store = Arc::new(place.open().await);
+    for round in 0..20 {
+        let record = submit(&*store, task(&format!("t{round}"), "true", 1)).await;
+        let events = [placing(), TaskEvent::CancelAsked, placing(), TaskEvent::CancelAsked];
+        let callers: Vec<_> = events.map(|event| after(&record, &event, 2)).to_vec();
+        let callers = callers.into_iter().map(|next| {
+            let store = store.clone();
+            tokio::spawn(async move { (keep(&*store, &next).await, next) })
+        });
+        let callers: Vec<_> = callers.collect();
+        let mut kept = Vec::new();
+        for caller in callers {
+            let (outcome, next) = caller.await.unwrap();
+            if outcome == Kept::Yes {
+                kept.push(next);
+            }
+        }
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        assert_eq!(store.get(&record.id).await.unwrap().as_ref(), kept.first());
+    }
+}
+
+async fn a_task_ends_once(place: Place) {
+    let store = place.open().await;
+    let mut a = submit(&store, task("a", "true", 1)).await;
+    finish(&store, &mut a, Outcome::Succeeded, 4).await;
+    let mut again = a.clone();
+    again.state.version += 1;
+    again.state.status = TaskStatus::Failed;
+    assert_eq!(keep(&store, &again).await, Kept::Conflict(Some(a.state.clone())));
+    assert_eq!(store.counts().await.unwrap(), [0, 0, 0, 1, 0, 0]);
+    assert_eq!(store.get(&a.id).await.unwrap(), Some(a));
+}
+
+async fn lists_are_newest_first_by_page_and_by_status(place: Place) {
+    let store = place.open().await;
+    assert_eq!(
+        store.list(&TaskQuery { limit: 5, ..TaskQuery::default() }).await,
+        Ok(TaskPage::default())
+    );
+    let mut all = Vec::new();
+    // Names that sort neither way, and times that say nothing: the order is that of submission.
+    for number in 0..12 {
+        let name = format!("t{}", number * 7 % 12);
+        let mut record = submit(&store, task(&name, "true", 100 - number)).await;
+        match number % 4 {
+            0 => finish(&store, &mut record, Outcome::Succeeded, 5).await,
+            1 => finish(&store, &mut record, Outcome::Failed, 5).await,
+            2 => step(&store, &mut record, &placing(), 5).await,
+            _ => {
+                step(&store, &mut record, &placing(), 5).await;
+                step(&store, &mut record, &accepted(1), 6).await;
+            }
+        }
+        all.push(record);
+    }
+    all.reverse();
+    let store = place.reopen(store).await;
+    for status in std::iter::once(None).chain(TaskStatus::ALL.map(Some)) {
+        let expected =
+            all.iter().filter(|task| status.is_none_or(|status| task.state.status == status));
+        let expected: Vec<_> = expected.map(|task| task.id.to_string()).collect();
+        for limit in [1, 2, 3, 100] {
+            assert_eq!(names(&store, status, limit).await, expected, "{status:?} by {limit}");
+        }
+    }
+    let page = store.list(&TaskQuery { limit: 12, ..TaskQuery::default() }).await.unwrap();
+    assert_eq!((page.tasks, page.next), (all, None));
+    assert_eq!(store.list(&TaskQuery::default()).await, Ok(TaskPage::default()));
+    let wrong = TaskQuery { after: Some("x".into()), limit: 1, status: None };
+    assert!(
+        matches!(store.list(&wrong).await, Err(StoreError::Refused(text)) if text.contains("\"x\""))
+    );
+}
+
+async fn counts_follow_every_step(place: Place) {
+    let store = place.open().await;
+    assert_eq!(store.counts().await.unwrap(), [0; 6]);
+    let mut a = submit(&store, task("a", "true", 1)).await;
+    let mut b = submit(&store, task("b", "true", 1)).await;
+    step(&store, &mut a, &placing(), 2).await;
+    assert_eq!(store.counts().await.unwrap(), [2, 0, 0, 0, 0, 0]);
+    step(&store, &mut a, &accepted(1), 2).await;
+    assert_eq!(store.counts().await.unwrap(), [1, 1, 0, 0, 0, 0]);
+    step(&store, &mut a, &TaskEvent::Running { attempt: 1 }, 2).await;
+    step(&store, &mut b, &TaskEvent::CancelAsked, 2).await;
+    assert_eq!(store.counts().await.unwrap(), [0, 0, 1, 0, 0, 1]);
+    let store = place.reopen(store).await;
+    step(&store, &mut a, &TaskEvent::Lost { attempt: 1 }, 3).await;
+    assert_eq!(store.counts().await.unwrap(), [1, 0, 0, 0, 0, 1]);
+    assert_eq!(names(&store, Some(TaskStatus::Queued), 9).await, ["a"]);
+}
+
+async fn tasks_of_an_earlier_life_are_adopted_once(place: Place) {
+    let store = place.open().await;
+    let mut live = Vec::new();
+    for number in 0..7 {
+        let mut record = submit(&store, task(&format!("t{}", number * 3 % 7), "true", 1)).await;
+        match number {
+            0 => finish(&store, &mut record, Outcome::Succeeded, 2).await,
+            1 => step(&store, &mut record, &placing(), 2).await,
+            _ => {}
+        }
+        live.extend((!record.state.status.is_over()).then_some(record));
+    }
+    assert_eq!(adopt_all(&store, OWNER, 3).await, [], "its own tasks of this life");
+    let store = place.reopen(store).await;
+    let ours = submit(&store, task("ours", "true", 1)).await;
+    let adopted = adopt_all(&store, OWNER, 4).await;
+    let owner = TaskEvent::Adopted { owner: OWNER.into() };
+    let expected: Vec<_> = live.iter().map(|task| after(task, &owner, 9)).collect();
+    assert_eq!(adopted, expected, "the oldest first, one version on");
+    assert_eq!(adopt_all(&store, OWNER, 4).await, []);
+    assert_eq!(store.get(&adopted[0].id).await.unwrap().as_ref(), Some(&adopted[0]));
+    // Whoever knows only what was before is told.
+    let late = after(&live[2], &placing(), 9);
+    assert_eq!(keep(&store, &late).await, Kept::Conflict(Some(adopted[2].state.clone())));
+    let mut mine = adopted[2].clone();
+    step(&store, &mut mine, &placing(), 9).await;
+    let store = place.reopen(store).await;
+    let adopted = adopt_all(&store, OWNER, 100).await;
+    assert_eq!(adopted.len(), expected.len() + 1);
+    assert_eq!(adopted.last().map(|task| &task.id), Some(&ours.id));
+    assert_eq!(store.counts().await.unwrap(), [7, 0, 0, 1, 0, 0]);
+}
+
+async fn ended_tasks_can_be_forgotten(place: Place) {
+    let store = place.open().await;
+    let mut tasks = Vec::new();
+    for number in 0..6 {
+        let name = format!("t{number}");
+        let mut record = submit(&store, keyed(&name, "true", &name)).await;
+        let outcome = if number % 2 == 0 { Outcome::Succeeded } else { Outcome::Failed };
+        finish(&store, &mut record, outcome, 100 + number).await;
+        tasks.push(record);
+    }
+    submit(&store, task("waits", "true", 1)).await;
+    assert_eq!(store.forget(100, 10).await, Ok(0));
+    assert_eq!(store.forget(104, 3).await, Ok(3), "at most so many");
+    assert_eq!(store.forget(104, 3).await, Ok(1));
+    assert_eq!(store.forget(104, 3).await, Ok(0));
+    assert_eq!(store.counts().await.unwrap(), [1, 0, 0, 1, 1, 0]);
+    assert_eq!(names(&store, None, 10).await, ["waits", "t5", "t4"]);
+    assert_eq!(store.output(&id("t3")).await.unwrap(), None);
+    assert_eq!(store.get(&id("t3")).await.unwrap(), None);
+    assert_eq!(store.output(&id("t4")).await.unwrap(), Some(chunks()));
+    // Its name and its key are free again. What ends now, and long ago by its clock, is found too.
+    let mut again = submit(&store, keyed("t3", "another", "t3")).await;
+    finish(&store, &mut again, Outcome::Succeeded, 50).await;
+    let store = place.reopen(store).await;
+    assert_eq!(store.forget(u64::MAX, 10).await, Ok(3));
+    assert_eq!(store.counts().await.unwrap(), [1, 0, 0, 0, 0, 0]);
+    assert_eq!(names(&store, None, 10).await, ["waits"]);
+}
+
+async fn what_is_too_large_is_refused(place: Place) {
+    let store = place.open().await;
+    let refused = async |task| match store.submit(task).await {
+        Err(StoreError::Refused(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(keyed("a", "true", &"k".repeat(257))).await.contains("257"));
+    assert!(refused(keyed("a", "true", "")).await.contains("task a"));
+    assert!(refused(task("a", &"x".repeat(17 << 20), 1)).await.contains("spec"));
+    let mut endless = task("a", "true", 1);
+    endless.record.state.owner = "m".repeat(300).into();
+    assert!(refused(endless).await.contains("300"));
+    let record = submit(&store, keyed("a", &"ä\"\n".repeat(300_000), &"k".repeat(256))).await;
+    assert_eq!(store.get(&record.id).await.unwrap().as_ref(), Some(&record));
+    let state = after(&record, &placing(), 2).state;
+    let chunk = OutputChunk { stream: OutputStream::Stdout, text: "x".repeat(33 << 20) };
+    let output = Some(vec![chunk]);
+    let change = Change { id: record.id.clone(), state, output };
+    let error = store.keep(change, Durability::Power).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Refused(text) if text.contains("output")), "{error}");
+    assert!(!error.is_temporary());
+}
+
+async fn any_history_is_as_the_model_says(place: Place) {
+    model::compare(&place).await;
+}
+
+#[test]
+fn an_address_that_names_no_store_is_told() {
+    run(async {
+        for url in ["", "redis://127.0.0.1/0"] {
+            let error = AnyTaskStore::open(url).await.unwrap_err();
+            assert!(matches!(error, StoreError::Unusable(_)), "{error}");
+        }
+    });
+}
