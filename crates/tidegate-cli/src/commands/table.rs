@@ -1,5 +1,5 @@
-/// Names and messages are whatever somebody elsewhere says: what would move the cursor or turn the text around is not
-/// shown.
+/// Names and messages are whatever somebody elsewhere says: what would move the cursor or turn the text around
+/// is not shown.
 pub fn printable(text: &str) -> String {
     text.chars().map(shown).collect()
 }

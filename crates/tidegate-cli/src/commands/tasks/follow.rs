@@ -8,8 +8,8 @@ use tidegate::task::{OutputChunk, TaskId, TaskStatus};
 use tidegate_server::manager::TaskView;
 use tokio::time::sleep;
 
-/// How often in a row a connection may be lost, or not be had, before it is given up: with the pauses half a minute, in
-/// which a node restarts.
+/// How often in a row a connection may be lost, or not be had, before it is given up: with the pauses half a
+/// minute, in which a node restarts.
 const TROUBLES_MAX: u32 = 10;
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(5);

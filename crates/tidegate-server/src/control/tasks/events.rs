@@ -10,8 +10,8 @@ use tidegate::task::{TaskId, TaskStatus};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
 
-/// Events that are written and not yet taken by the connection. What comes then waits in the task's own channel, which
-/// forgets the oldest.
+/// Events that are written and not yet taken by the connection. What comes then waits in the task's own channel,
+/// which forgets the oldest.
 const AHEAD: usize = 16;
 
 /// A queued task is looked at so often, and its watcher told if it has moved.
