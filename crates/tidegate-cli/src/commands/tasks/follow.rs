@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::time::Duration;
 use tidegate::task::{OutputChunk, TaskId, TaskStatus};
 use tidegate_server::manager::TaskView;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// How often in a row a connection may be lost, or not be had, before it is given up: with the pauses half a
 /// minute, in which a node restarts.
@@ -28,6 +28,9 @@ pub trait Reader {
 struct Follower<'a, R> {
     reader: &'a mut R,
     parser: SseParser,
+    /// What it was last told that the task is doing.
+    status: Option<TaskStatus>,
+    /// Connections in a row that brought nothing new.
     troubles: u32,
 }
 
@@ -45,7 +48,8 @@ pub async fn follow(
     id: &TaskId,
     reader: &mut impl Reader,
 ) -> Result<TaskView, Failure> {
-    let mut follower = Follower { reader, parser: SseParser::default(), troubles: 0 };
+    let parser = SseParser::default();
+    let mut follower = Follower { reader, parser, status: None, troubles: 0 };
     loop {
         let trouble = match client.events(id, &mut follower.parser).await {
             Ok(events) => match follower.read(events).await? {
@@ -78,11 +82,15 @@ fn pause(troubles: u32) -> Duration {
 impl<R: Reader> Follower<'_, R> {
     /// Reads one connection to its end; `None` when the task is not over by then.
     async fn read(&mut self, mut events: Events) -> Result<Option<TaskView>, Failure> {
+        let since = Instant::now();
         while let Some(event) = events.next(&mut self.parser).await? {
-            self.troubles = 0;
             if let Some(over) = self.take(&event)? {
                 return Ok(Some(over));
             }
+        }
+        // One that lasted was none of a row of troubles, however little was said on it.
+        if since.elapsed() > PAUSE_MAX {
+            self.troubles = 0;
         }
         Ok(None)
     }
@@ -93,10 +101,14 @@ impl<R: Reader> Follower<'_, R> {
         match &*event.name {
             "status" => {
                 let view: TaskView = typed(data)?;
+                if self.status.replace(view.status) != Some(view.status) {
+                    self.troubles = 0;
+                }
                 self.reader.status(&view);
                 return Ok(view.status.is_over().then_some(view));
             }
             "output" => {
+                self.troubles = 0;
                 let attempt = data["attempt"].as_u64().and_then(|n| u32::try_from(n).ok());
                 self.reader.output(attempt.unwrap_or(0), &typed::<OutputChunk>(data)?);
             }
@@ -234,6 +246,14 @@ mod tests {
         let text = failure.to_string();
         assert!(text.contains("goes on") && text.contains("tidegate logs a --follow"), "{text}");
         assert_eq!(heard.troubles, 1, "said once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_only_repeats_itself_is_given_up() {
+        let again = format!("{HEAD}{}", status(TaskStatus::Running));
+        let (client, _asked) = node(vec![again; 100]).await;
+        let failure = follow(&client, &"a".parse().unwrap(), &mut Heard::default()).await;
+        assert!(failure.unwrap_err().to_string().contains("lost sight of the task a"));
     }
 
     #[test]
