@@ -2,6 +2,7 @@ use crate::mock_flags::{self, MockFlags};
 use crate::send_flags::{self, SendFlags};
 use crate::sim_flags::{self, SimFlags};
 use crate::tariff_flags::{self, TariffCommand};
+use crate::task_flags::{self, CancelFlags, LogsFlags, StatusFlags, SubmitFlags, TasksFlags};
 use crate::threshold_flags::{self, ThresholdCommand};
 use crate::usage_flags::{self, UsageFlags};
 use crate::worker_flags::{self, WorkerFlags};
@@ -47,6 +48,21 @@ pub enum Command {
     /// Start the gateway
     #[command(after_help = EXAMPLES)]
     Up(UpFlags),
+    /// Have a task done: code that an executor runs
+    #[command(after_help = task_flags::SUBMIT_EXAMPLES)]
+    Submit(SubmitFlags),
+    /// Show everything about a task, or how many there are and who does them
+    #[command(after_help = task_flags::STATUS_EXAMPLES)]
+    Status(StatusFlags),
+    /// List tasks, the newest first
+    #[command(after_help = task_flags::TASKS_EXAMPLES)]
+    Tasks(TasksFlags),
+    /// Stop tasks
+    #[command(after_help = task_flags::CANCEL_EXAMPLES)]
+    Cancel(CancelFlags),
+    /// Show what a task has written
+    #[command(after_help = task_flags::LOGS_EXAMPLES)]
+    Logs(LogsFlags),
     /// Start a synthetic inference server, for trying out and for drills
     #[command(after_help = mock_flags::EXAMPLES)]
     Mock(MockFlags),

@@ -1,5 +1,5 @@
 //! The binary `tidegate`. It exits with 0 when all went well, 1 when something failed, and 2 when what was
-//! typed or configured is wrong.
+//! typed or configured is wrong; `submit --wait` exits as its task did.
 
 mod admin;
 mod commands;
@@ -11,6 +11,7 @@ mod send_flags;
 mod sim_flags;
 mod sources;
 mod tariff_flags;
+mod task_flags;
 mod threshold_flags;
 mod usage_flags;
 mod worker_flags;
@@ -41,6 +42,11 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Mock(flags) => commands::mock::run(&flags),
         Command::Worker(flags) => commands::worker::run(&flags),
         Command::Send(flags) => commands::send::run(&flags),
+        Command::Submit(flags) => commands::tasks::submit(&flags),
+        Command::Status(flags) => commands::tasks::status(&flags).map(|()| ExitCode::SUCCESS),
+        Command::Tasks(flags) => commands::tasks::list(&flags).map(|()| ExitCode::SUCCESS),
+        Command::Cancel(flags) => commands::tasks::cancel(&flags),
+        Command::Logs(flags) => commands::tasks::logs(&flags).map(|()| ExitCode::SUCCESS),
         Command::Threshold(command) => {
             commands::threshold::run(&command).map(|()| ExitCode::SUCCESS)
         }

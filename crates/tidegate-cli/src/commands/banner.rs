@@ -1,21 +1,25 @@
 use super::ingest::Ports;
 use super::mock::chat_line;
+use super::worker::Sandbox;
 use std::fmt::{self, Write as _};
 use tidegate_server::config::Config;
 use tidegate_server::gateway::Gateway;
 use tidegate_server::routing::BusyThresholds;
+use tidegate_server::worker::CapacityReport;
 
 /// What `tidegate up` prints once it listens: where, in front of what, and what to try next.
 pub struct Banner<'a> {
     gateway: &'a Gateway,
     config: &'a Config,
+    /// Of the executor in this process.
+    capacity: Option<&'a CapacityReport>,
 }
 
 // === impl Banner ===
 
 impl<'a> Banner<'a> {
-    pub fn of(gateway: &'a Gateway) -> Self {
-        Self { gateway, config: &gateway.shared().config }
+    pub fn of(gateway: &'a Gateway, capacity: Option<&'a CapacityReport>) -> Self {
+        Self { gateway, config: &gateway.shared().config, capacity }
     }
 
     fn data_url(&self) -> String {
@@ -48,6 +52,28 @@ impl<'a> Banner<'a> {
 }
 
 impl Banner<'_> {
+    /// Who runs tasks, and behind what.
+    fn tasks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tasks = &self.config.tasks;
+        writeln!(
+            f,
+            "  tasks      kept in {}, placed by {}: `tidegate submit`, POST /v1/tasks",
+            tasks.store_shown(),
+            tasks.placement
+        )?;
+        for url in &tasks.executors {
+            writeln!(f, "  executor   {url}")?;
+        }
+        let Some(capacity) = self.capacity else { return Ok(()) };
+        let runtimes = match capacity.runtimes.is_empty() {
+            true => "anything".to_owned(),
+            false => capacity.runtimes.join(", "),
+        };
+        let slots = capacity.max_concurrent;
+        writeln!(f, "  executor   in this process: {slots} at once, {runtimes}")?;
+        write!(f, "{}", Sandbox(&capacity.sandbox))
+    }
+
     /// When workers count as busy.
     fn busy(&self) -> String {
         let BusyThresholds { active_decode_blocks, active_prefill_tokens, active_requests } =
@@ -77,13 +103,16 @@ impl fmt::Display for Banner<'_> {
         writeln!(f, "  clients    {data}")?;
         writeln!(
             f,
-            "  operators  {admin}  (/health/live /health/ready /metrics /v1/stats /v1/usage /busy_threshold)"
+            "  operators  {admin}  (/health/live /health/ready /metrics /v1/stats /v1/usage /v1/tasks /busy_threshold)"
         )?;
         writeln!(f, "  upstreams  {}", self.upstreams())?;
         writeln!(f, "  limits     {}", self.limits())?;
         writeln!(f, "  busy       {}", self.busy())?;
         if let Some(view) = self.gateway.shared().ingest.as_deref() {
             write!(f, "{}", Ports { view, config: &self.config.ingest })?;
+        }
+        if self.gateway.shared().tasks.is_some() {
+            self.tasks(f)?;
         }
         if self.config.dry_run {
             writeln!(f, "  dry run    nothing is refused; /metrics counts what would have been")?;

@@ -8,9 +8,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+use tidegate::task::TaskLimits;
 use tidegate_server::config::Config;
+use tidegate_server::control::TaskTerms;
 use tidegate_server::gateway::{Beside, Drained, Gateway};
 use tidegate_server::ingest::Ingest;
+use tidegate_server::manager::TaskNode;
 
 /// `tidegate up`: starts the gateway and stays until a signal ends it.
 pub fn run(flags: &UpFlags) -> Result<ExitCode, Failure> {
@@ -33,21 +36,50 @@ fn serve(config: Config) -> Result<ExitCode, Failure> {
         true => Some(Ingest::start(&config.ingest).map_err(|error| not_started(&error))?),
         false => None,
     };
-    let view = ingest.as_ref().map(|ingest| Arc::clone(ingest.view()));
-    let beside = Beside { ingest: view, ..Beside::default() };
+    let tasks = start_tasks(&config)?;
+    let beside = Beside {
+        ingest: ingest.as_ref().map(|ingest| Arc::clone(ingest.view())),
+        tasks: tasks.as_ref().map(|tasks| tasks.desk().clone()),
+        task_meters: tasks.as_ref().map(|tasks| Arc::clone(tasks.meters())),
+        task_terms: task_terms(&config),
+    };
     let gateway = Gateway::start_beside(config, beside).map_err(failed)?;
+    let capacity = tasks.as_ref().and_then(TaskNode::capacity);
     // Whoever closed our output did not ask us to stop.
-    let _ = writeln!(io::stdout(), "{}", Banner::of(&gateway));
-    Ok(until_signal.then(grace, move || shutdown(gateway, ingest, grace)))
+    let _ = writeln!(io::stdout(), "{}", Banner::of(&gateway, capacity.as_ref()));
+    Ok(until_signal.then(grace, move || shutdown(gateway, ingest, tasks, grace)))
 }
 
-/// Both at once: each has all of the grace time.
-fn shutdown(gateway: Gateway, ingest: Option<Ingest>, grace: Duration) -> ExitCode {
+fn start_tasks(config: &Config) -> Result<Option<TaskNode>, Failure> {
+    if !config.tasks.enabled {
+        return Ok(None);
+    }
+    let port = config.listen.admin_address.port();
+    let node = TaskNode::start(&config.tasks, port, config.listen.shutdown_grace);
+    node.map(Some).map_err(|error| not_started(&error))
+}
+
+fn task_terms(config: &Config) -> TaskTerms {
+    let limits =
+        TaskLimits { code_bytes_max: config.tasks.code_bytes_max, ..TaskLimits::default() };
+    let timeout_ms = u64::try_from(config.tasks.timeout.as_millis()).unwrap_or(u64::MAX);
+    TaskTerms { limits, timeout_ms }
+}
+
+/// All at once: each has all of the grace time.
+fn shutdown(
+    gateway: Gateway,
+    ingest: Option<Ingest>,
+    tasks: Option<TaskNode>,
+    grace: Duration,
+) -> ExitCode {
     let flushing = thread::spawn(move || ingest.map(|ingest| ingest.shutdown(grace)));
+    let finishing = thread::spawn(move || tasks.map(TaskNode::shutdown));
     report(gateway.shutdown());
+    let finished = finishing.join().is_ok();
     match flushing.join() {
-        Ok(flushed) => flushed.map_or(ExitCode::SUCCESS, super::ingest::report),
-        Err(_panic) => ExitCode::FAILURE,
+        Ok(flushed) if finished => flushed.map_or(ExitCode::SUCCESS, super::ingest::report),
+        Ok(_) | Err(_) => ExitCode::FAILURE,
     }
 }
 

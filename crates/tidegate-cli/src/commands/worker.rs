@@ -8,7 +8,8 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 use tidegate_server::config::{LogConfig, LogFormat};
 use tidegate_server::worker::{
-    CONNECTIONS_MAX, CapacityReport, Drained, Worker, WorkerError, WorkerMistake, mistakes,
+    CONNECTIONS_MAX, CapacityReport, Drained, SandboxLayer, Worker, WorkerError, WorkerMistake,
+    mistakes,
 };
 
 /// What `tidegate worker` prints once it listens: where, how many slots, what runs in them and what guards them.
@@ -16,6 +17,9 @@ struct Banner {
     url: String,
     capacity: CapacityReport,
 }
+
+/// What stands between executions and the machine, a layer a line.
+pub struct Sandbox<'a>(pub &'a [SandboxLayer]);
 
 /// `tidegate worker`: offers slots for executions and stays until a signal ends it.
 pub fn run(flags: &WorkerFlags) -> Result<ExitCode, Failure> {
@@ -68,6 +72,22 @@ fn report(drained: Drained) -> ExitCode {
     }
 }
 
+// === impl Sandbox ===
+
+impl fmt::Display for Sandbox<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return writeln!(f, "  sandbox    none: nothing is run on this machine");
+        }
+        for (nth, layer) in self.0.iter().enumerate() {
+            let title = if nth == 0 { "sandbox" } else { "" };
+            let state = if layer.active { "in force" } else { "NOT in force" };
+            writeln!(f, "  {title:<9}  {} {state}: {}", layer.layer, layer.detail)?;
+        }
+        Ok(())
+    }
+}
+
 // === impl Banner ===
 
 impl fmt::Display for Banner {
@@ -87,14 +107,7 @@ impl fmt::Display for Banner {
         writeln!(f, "  operators  {url}  (/health/live /health/ready /metrics)")?;
         writeln!(f, "  slots      {slots}")?;
         writeln!(f, "  runs       {runtimes}, by {}", capacity.kind)?;
-        if capacity.sandbox.is_empty() {
-            writeln!(f, "  sandbox    none: nothing is run on this machine")?;
-        }
-        for (nth, layer) in capacity.sandbox.iter().enumerate() {
-            let title = if nth == 0 { "sandbox" } else { "" };
-            let state = if layer.active { "in force" } else { "NOT in force" };
-            writeln!(f, "  {title:<9}  {} {state}: {}", layer.layer, layer.detail)?;
-        }
+        write!(f, "{}", Sandbox(&capacity.sandbox))?;
         writeln!(f)?;
         writeln!(f, "Try:")?;
         writeln!(f, "  curl -s {url}/capacity")?;

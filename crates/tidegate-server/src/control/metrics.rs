@@ -2,6 +2,7 @@ use super::exposition::Exposition;
 use super::routing_metrics;
 use crate::gateway::Shared;
 use crate::ingest::write_metrics;
+use crate::manager::write_metrics as write_task_metrics;
 use crate::proxy::Rejection;
 use crate::rescue::FAILURE_REASONS;
 use crate::telemetry::{BOUNDS_S, HistogramSnapshot, MetricsSnapshot, STATUS_CLASSES};
@@ -29,6 +30,9 @@ pub fn render(shared: &Shared) -> String {
     routing_metrics::workers(&mut out, &stats);
     if let Some(ingest) = &shared.ingest {
         write_metrics(&mut out, &ingest.stats());
+    }
+    if let Some(meters) = &shared.task_meters {
+        write_task_metrics(&mut out, meters);
     }
     write_process(&mut out, shared.started_at);
     out.finish()

@@ -3,7 +3,7 @@ use crate::chance::Chance;
 use crate::config::Config;
 use crate::control::{TaskTerms, TaskWatchers};
 use crate::ingest::IngestView;
-use crate::manager::TaskDesk;
+use crate::manager::{ManagerMeters, TaskDesk};
 use crate::proxy::Gatekeeper;
 use crate::telemetry::{MetricsSnapshot, ThreadMetrics};
 use crate::upstream::{Fleet, Pool, SlowDestinations};
@@ -45,6 +45,8 @@ pub struct Shared {
     pub ingest: Option<Arc<IngestView>>,
     /// Where tasks are handed in, when they are done here.
     pub tasks: Option<TaskDesk>,
+    /// What is counted of them.
+    pub task_meters: Option<Arc<ManagerMeters>>,
     /// What may be asked of tasks.
     pub task_terms: TaskTerms,
     /// How many may watch tasks at once.

@@ -7,7 +7,7 @@ use crate::chance::Chance;
 use crate::config::{Config, Scheme};
 use crate::control::{TaskTerms, TaskWatchers};
 use crate::ingest::IngestView;
-use crate::manager::TaskDesk;
+use crate::manager::{ManagerMeters, TaskDesk};
 use crate::mock::{Mock, MockConfig};
 use crate::proxy::Gatekeeper;
 use crate::tls::{TlsSetupError, server_acceptor};
@@ -49,6 +49,8 @@ pub struct Beside {
     pub ingest: Option<Arc<IngestView>>,
     /// Where tasks are handed in; without it their paths are not the gateway's.
     pub tasks: Option<TaskDesk>,
+    /// What is counted of tasks.
+    pub task_meters: Option<Arc<ManagerMeters>>,
     /// What may be asked of tasks.
     pub task_terms: TaskTerms,
 }
@@ -129,6 +131,7 @@ impl Gateway {
         let mut shared = shared_state(config, !mocks.is_empty(), phase_seen)?;
         shared.ingest = beside.ingest;
         shared.tasks = beside.tasks;
+        shared.task_meters = beside.task_meters;
         shared.task_terms = beside.task_terms;
         let shared = Arc::new(shared);
 
@@ -211,6 +214,7 @@ fn shared_state(
         gatekeeper,
         ingest: None,
         tasks: None,
+        task_meters: None,
         task_terms: TaskTerms::default(),
         task_watchers: TaskWatchers::default(),
         fleet,

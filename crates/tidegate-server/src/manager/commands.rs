@@ -30,9 +30,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             Command::Cancel(id, reply) => self.cancel(id, reply),
             Command::Output(id, reply) => self.output(id, reply),
             Command::Watch(id, reply) => self.watch(id, reply),
-            Command::Executors(reply) => {
-                let _ = reply.send(Ok(self.executor_list()));
-            }
+            Command::Executors(reply) => self.tell_executors(reply),
         }
     }
 

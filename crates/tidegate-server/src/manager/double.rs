@@ -21,6 +21,8 @@ struct Kept {
     output: Vec<OutputChunk>,
     key: Option<Box<str>>,
     notices: broadcast::Sender<TaskNotice>,
+    /// Nobody here is told what becomes of it.
+    elsewhere: bool,
 }
 
 /// A task that waits.
@@ -89,7 +91,7 @@ impl Double {
             Some(kept) => kept.view = view,
             None => {
                 let notices = broadcast::channel(NOTICES).0;
-                let kept = Kept { view, output: Vec::new(), key: None, notices };
+                let kept = Kept { view, output: Vec::new(), key: None, notices, elsewhere: false };
                 tasks.insert(kept.view.id.to_string(), kept);
             }
         }
@@ -102,6 +104,11 @@ impl Double {
         kept.view.attempt = attempt;
         kept.output.push(chunk.clone());
         let _ = kept.notices.send(TaskNotice::Output { attempt, chunk });
+    }
+
+    /// From now on the task is another manager's.
+    pub(crate) fn leave_to_another(&self, id: &str) {
+        self.tasks().get_mut(id).unwrap().elsewhere = true;
     }
 
     fn tasks(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
@@ -140,10 +147,13 @@ impl Double {
             Command::Output(id, reply) => {
                 drop(reply.send(self.with(&id, |kept| kept.output.clone())));
             }
-            Command::Watch(id, reply) => drop(reply.send(self.with(&id, |kept| Watch {
-                view: kept.view.clone(),
-                output: kept.output.clone(),
-                notices: (!kept.view.status.is_over()).then(|| kept.notices.subscribe()),
+            Command::Watch(id, reply) => drop(reply.send(self.with(&id, |kept| {
+                Watch {
+                    view: kept.view.clone(),
+                    output: kept.output.clone(),
+                    notices: (!kept.elsewhere && !kept.view.status.is_over())
+                        .then(|| kept.notices.subscribe()),
+                }
             }))),
             Command::Executors(reply) => drop(reply.send(Ok(ExecutorList::default()))),
         }

@@ -19,7 +19,9 @@ pub(super) struct Here {
 #[derive(Debug, thiserror::Error)]
 pub enum HereError {
     /// Its sandbox or its runtimes can't be had.
-    #[error("{0}; give this process no slots with --task-slots 0, or take no tasks with --tasks false")]
+    #[error(
+        "{0}; give this process no slots with --task-slots 0, or take no tasks with --tasks false"
+    )]
     Runner(#[from] RunnerError),
     /// The system gave no thread or no runtime.
     #[error("the system refused a thread: {0}")]
@@ -41,14 +43,15 @@ impl Here {
         let executor = Executor::start(executor, runner, runtime.handle().clone());
         let (stop, stopped) = oneshot::channel::<Duration>();
         let drained = executor.clone();
-        let thread = thread::Builder::new().name("tidegate-executor".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                // Dropped without a word, it ends at once.
-                let grace = stopped.await.unwrap_or_default();
-                drained.drain(grace).await;
-            });
-            runtime.shutdown_timeout(Duration::from_secs(1));
-        })?;
+        let thread =
+            thread::Builder::new().name("tidegate-executor".to_owned()).spawn(move || {
+                runtime.block_on(async {
+                    // Dropped without a word, it ends at once.
+                    let grace = stopped.await.unwrap_or_default();
+                    drained.drain(grace).await;
+                });
+                runtime.shutdown_timeout(Duration::from_secs(1));
+            })?;
         Ok(Self { executor, stop, thread })
     }
 

@@ -30,8 +30,8 @@ mod views;
 
 pub use desk::{TaskDesk, Watch};
 pub use error::DeskError;
-pub use meters::{ExecutorGauge, ManagerGauges, ManagerMeters, MeterSnapshot, Repeated};
 pub use here::HereError;
+pub use meters::{ExecutorGauge, ManagerGauges, ManagerMeters, MeterSnapshot, Repeated};
 pub use metrics::write_metrics;
 pub use node::{TaskNode, TaskNodeError};
 pub use start::{Manager, Place};

@@ -1,13 +1,13 @@
+use super::TaskDesk;
 use super::here::{Here, HereError};
 use super::meters::ManagerMeters;
 use super::start::{Manager, Place};
 use super::terms::ManagerTerms;
-use super::TaskDesk;
 use crate::config::TasksConfig;
 use crate::worker::CapacityReport;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tidegate::capacity::Placement;
 use tidegate::ledger::{AnyLedger, LedgerError};
 use tidegate::store::StoreError;
@@ -114,11 +114,10 @@ fn terms(config: &TasksConfig, port: u16) -> ManagerTerms {
     }
 }
 
-/// The node's name and its life: what an earlier life of the same node has left is taken over at once.
+/// Two managers that share a store must not have the same name; what an earlier life of the same name has left is taken
+/// over at once.
 fn owner(node: Option<&str>, port: u16) -> String {
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let machine = if machine.trim().is_empty() { "localhost" } else { machine.trim() };
-    let node = node.map_or_else(|| format!("{machine}:{port}"), str::to_owned);
-    let life = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("{node}#{:x}", life.as_micros())
+    node.map_or_else(|| format!("{machine}:{port}"), str::to_owned)
 }

@@ -29,8 +29,21 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         view
     }
 
-    /// Every executor, and how full it said that it is.
-    pub fn executor_list(&self) -> ExecutorList {
+    /// Every executor with how full it said that it is, and how many tasks there are.
+    pub fn tell_executors(&self, reply: Reply<ExecutorList>) {
+        let executors = self.executor_views();
+        let store = Arc::clone(&self.store);
+        tokio::spawn(async move {
+            let counts = store.counts().await;
+            let answer = counts.map(|counts| ExecutorList {
+                executors,
+                tasks: TaskStatus::ALL.into_iter().zip(counts).collect(),
+            });
+            let _ = reply.send(answer.map_err(|error| DeskError::Store(error.to_string())));
+        });
+    }
+
+    fn executor_views(&self) -> Vec<ExecutorView> {
         let views = self.executors.iter().map(|executor| {
             let report = executor.report.as_ref();
             ExecutorView {
@@ -45,7 +58,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 sandbox: report.map(|report| report.sandbox.clone()).unwrap_or_default(),
             }
         });
-        ExecutorList { executors: views.collect() }
+        views.collect()
     }
 
     pub fn list(&self, query: TaskQuery, reply: Reply<TaskList>) {

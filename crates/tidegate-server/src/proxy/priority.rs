@@ -67,8 +67,8 @@ impl Gatekeeper {
         Ok(Claim { client, most, priority: self.asked(request).capped_at(most) })
     }
 
-    /// The same for a request on a port that is the operators' alone: a token is not needed there, and tells no more
-    /// than who asks.
+    /// The same for a request on a port that is the operators' alone: a token is not needed there, and tells no
+    /// more than who asks.
     pub fn operators_claim<B>(&self, request: &Request<B>) -> Claim<'_> {
         let client = self.client(request.headers()).ok().flatten();
         let (client, most) = (client.map(|client| &*client.name), MessagePriority::High);

@@ -3,15 +3,14 @@ use super::teller::Teller;
 use crate::gateway::{Busy, Phase};
 use crate::manager::{TaskDesk, TaskNotice, TaskView, Watch};
 use bytes::Bytes;
-use std::ops::ControlFlow;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tidegate::task::{TaskId, TaskStatus};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
 
-/// Events that are written and not yet taken by the connection. What comes then waits in the task's own channel, which
-/// forgets the oldest.
+/// Events that are written and not yet taken by the connection. What comes then waits in the task's own channel,
+/// which forgets the oldest.
 const AHEAD: usize = 16;
 
 /// A queued task is looked at so often, and its watcher told if it has moved.
@@ -57,8 +56,15 @@ struct Feeder {
 /// Nobody is to be told any more.
 struct Gone;
 
-/// Everything was told, or so many notices were missed.
-type Followed = ControlFlow<(), u64>;
+/// Why a watch of a task was followed no further.
+enum Followed {
+    /// The task is over, and everything was told.
+    Over,
+    /// So many notices were missed.
+    Missed(u64),
+    /// The task is another manager's, which tells nobody here: it has to be looked at.
+    Unheard,
+}
 
 // === impl EventStream ===
 
@@ -94,13 +100,13 @@ impl EventStream {
 impl Feeder {
     async fn run(mut self, mut watch: Watch) {
         loop {
-            match self.follow(watch).await {
-                Ok(Followed::Continue(missed)) => {
-                    if self.send(self.teller.missed(missed)).await.is_err() {
-                        return;
-                    }
-                }
-                Ok(Followed::Break(())) | Err(Gone) => return,
+            let ready = match self.follow(watch).await {
+                Ok(Followed::Missed(count)) => self.miss(count).await,
+                Ok(Followed::Unheard) => self.pause().await,
+                Ok(Followed::Over) | Err(Gone) => return,
+            };
+            if ready.is_err() {
+                return;
             }
             match self.desk.watch(&self.id).await {
                 Ok(again) => watch = again,
@@ -113,8 +119,9 @@ impl Feeder {
     /// Tells where the task stands and what is new of its output, then everything that happens.
     async fn follow(&mut self, mut watch: Watch) -> Result<Followed, Gone> {
         let over = watch.view.status.is_over();
-        if !over {
-            self.tell(&watch.view).await?;
+        if !over && let Some(event) = self.teller.status_if_moved(&watch.view) {
+            self.status = watch.view.status;
+            self.send(event).await?;
         }
         for event in self.teller.rest(watch.view.attempt, std::mem::take(&mut watch.output)) {
             self.send(event).await?;
@@ -122,7 +129,7 @@ impl Feeder {
         if over {
             // Last, because nothing follows it.
             self.tell(&watch.view).await?;
-            return Ok(Followed::Break(()));
+            return Ok(Followed::Over);
         }
         let mut looks = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -131,7 +138,7 @@ impl Feeder {
                 Some(Ok(Some(TaskNotice::Status(view)))) => {
                     self.tell(&view).await?;
                     if view.status.is_over() {
-                        return Ok(Followed::Break(()));
+                        return Ok(Followed::Over);
                     }
                 }
                 Some(Ok(Some(TaskNotice::Output { attempt, chunk }))) => {
@@ -139,8 +146,8 @@ impl Feeder {
                         self.send(event).await?;
                     }
                 }
-                Some(Ok(None)) => return Ok(Followed::Break(())),
-                Some(Err(missed)) => return Ok(Followed::Continue(missed)),
+                Some(Ok(None)) => return Ok(Followed::Unheard),
+                Some(Err(missed)) => return Ok(Followed::Missed(missed)),
                 None => self.look().await?,
             }
         }
@@ -163,6 +170,22 @@ impl Feeder {
         }
     }
 
+    /// What was missed is told as such; where the task stands, and what it wrote, then again.
+    async fn miss(&mut self, count: u64) -> Result<(), Gone> {
+        let event = self.teller.missed(count);
+        self.send(event).await
+    }
+
+    /// Until it is time to look at the task again.
+    async fn pause(&mut self) -> Result<(), Gone> {
+        tokio::select! {
+            () = self.events.closed() => return Err(Gone),
+            _ = self.phase.wait_for(|phase| *phase == Phase::Draining) => return Err(Gone),
+            () = sleep(LOOK_EVERY) => {}
+        }
+        self.beat().await
+    }
+
     async fn look(&mut self) -> Result<(), Gone> {
         if self.status == TaskStatus::Queued
             && let Ok(view) = self.desk.task(&self.id).await
@@ -172,6 +195,10 @@ impl Feeder {
         {
             self.send(event).await?;
         }
+        self.beat().await
+    }
+
+    async fn beat(&mut self) -> Result<(), Gone> {
         if self.last_sent.elapsed() >= HEARTBEAT_EVERY {
             self.send(Bytes::from_static(b": still here\n\n")).await?;
         }
@@ -331,6 +358,24 @@ mod tests {
         }
         let each = start.elapsed() / 3;
         assert!(each >= HEARTBEAT_EVERY && each <= HEARTBEAT_EVERY + LOOK_EVERY, "{each:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_of_another_manager_is_looked_at_until_it_is_over() {
+        let scene = Scene::new();
+        scene.double.put(view("a"));
+        scene.double.leave_to_another("a");
+        let mut events = scene.watch("").await;
+        assert!(next(&mut events).await.unwrap().contains("\"status\":\"queued\""));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        scene.double.put(TaskView { status: TaskStatus::Running, attempt: 1, ..view("a") });
+        let running = next(&mut events).await.unwrap();
+        assert!(running.contains("\"status\":\"running\""), "told once what is told: {running}");
+        scene.double.write("a", 1, out("hello\n"));
+        assert!(next(&mut events).await.unwrap().contains("hello"));
+        scene.double.put(over());
+        assert!(next(&mut events).await.unwrap().contains("\"status\":\"succeeded\""));
+        assert_eq!(next(&mut events).await, None);
     }
 
     #[tokio::test(start_paused = true)]

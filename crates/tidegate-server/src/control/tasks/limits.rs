@@ -27,8 +27,8 @@ pub struct TaskWatchers {
 // === impl TaskTerms ===
 
 impl TaskTerms {
-    /// The longest body of a submission. Escaped as JSON libraries do, a text of any language takes up to three times
-    /// its bytes; the rest is for the names of fields and for spaces.
+    /// The longest body of a submission. Escaped as JSON libraries do, a text of any language takes up to three
+    /// times its bytes; the rest is for the names of fields and for spaces.
     #[must_use]
     pub fn body_bytes_max(&self) -> usize {
         const OTHER: usize = 16 << 10;

@@ -2,8 +2,8 @@ use std::fmt;
 use std::str::FromStr;
 use tidegate::task::{OutputChunk, OutputStream};
 
-/// How much of a task's output somebody has seen: the `id` of an event. Whoever comes back with the last one gets what
-/// came after it, and nothing twice.
+/// How much of a task's output somebody has seen: the `id` of an event. Whoever comes back with the last one gets
+/// what came after it, and nothing twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The attempt that wrote it.
@@ -17,7 +17,8 @@ pub struct Position {
 // === impl Position ===
 
 impl Position {
-    /// What comes after this place in what an attempt wrote, all of it. An older place means nothing in a new attempt.
+    /// What comes after this place in what an attempt wrote, all of it. An older place means nothing in a new
+    /// attempt.
     pub fn rest_of(self, attempt: u32, chunks: Vec<OutputChunk>) -> Vec<OutputChunk> {
         let mut seen = if attempt == self.attempt { self } else { Self::default() };
         let unseen = |mut chunk: OutputChunk| {

@@ -2,7 +2,7 @@ use super::position::Position;
 use crate::manager::TaskView;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tidegate::task::OutputChunk;
+use tidegate::task::{OutputChunk, TaskStatus};
 
 /// Writes the events of one watcher, and knows what it was told.
 #[derive(Debug, Default)]
@@ -14,6 +14,9 @@ pub struct Teller {
 /// What of a task's status is worth another event when it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Standing {
+    status: TaskStatus,
+    attempt: u32,
+    cancel_asked: bool,
     position: Option<u64>,
     /// In whole seconds: nobody can use a finer one.
     estimate_s: Option<u64>,
@@ -34,7 +37,7 @@ impl Teller {
         self.event("status", &json!(view))
     }
 
-    /// The same, if a queued task has moved since the watcher was told.
+    /// The same, if it is worth telling after what the watcher was told.
     pub fn status_if_moved(&mut self, view: &TaskView) -> Option<Bytes> {
         (self.told != Some(Standing::of(view))).then(|| self.status(view))
     }
@@ -57,8 +60,9 @@ impl Teller {
         rest.iter().filter_map(|chunk| self.output(attempt, chunk)).collect()
     }
 
-    /// The watcher was too slow for so many.
-    pub fn missed(&self, count: u64) -> Bytes {
+    /// The watcher was too slow for so many: whatever it was told of the status may be old.
+    pub fn missed(&mut self, count: u64) -> Bytes {
+        self.told = None;
         self.event("missed", &json!({ "count": count }))
     }
 
@@ -80,6 +84,9 @@ impl Teller {
 impl Standing {
     fn of(view: &TaskView) -> Self {
         Self {
+            status: view.status,
+            attempt: view.attempt,
+            cancel_asked: view.cancel_asked,
             position: view.queue_position,
             estimate_s: view.estimated_wait_ms.map(|wait_ms| wait_ms / 1_000),
         }
