@@ -1,5 +1,5 @@
-//! `tidegate worker` as a process: asked by curl and by a Python program that was written from the document on executor
-//! capacity alone, and ended by signals.
+//! `tidegate worker` as a process: asked by curl and by a Python program that was written from the document on
+//! executor capacity alone, and ended by signals.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 

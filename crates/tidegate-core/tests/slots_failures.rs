@@ -45,8 +45,8 @@ fn those_who_are_refused_take_nothing_from_those_who_come_next() {
     assert!(slots.execute(&key("next"), 1, None, None, S).unwrap().first);
 }
 
-/// The reply to an execution is lost, its reservation runs out, the slot goes to another, and the execution is sent
-/// again with the reservation that it had.
+/// The reply to an execution is lost, its reservation runs out, the slot goes to another, and the execution is
+/// sent again with the reservation that it had.
 #[test]
 fn a_reservation_whose_time_is_over_runs_nothing_beside_its_successor() {
     let mut slots = ExecutorSlots::new(1, 0);
