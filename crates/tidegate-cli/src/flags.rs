@@ -156,7 +156,7 @@ pub struct FileFlag {
 
 /// Settings as they were typed. All of them are text here: they are checked together with the file and the
 /// environment, so that all mistakes are told at once.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Settings")]
 pub struct SettingFlags {
     /// Where requests are passed on to: http, h2c or https; may be repeated

@@ -1,11 +1,17 @@
 use crate::failure::Failure;
+use crate::flags::SettingFlags;
+use crate::sources;
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
+use tidegate_server::worker::process::{ProcessConfig, ProcessRunner, RuntimeConfig};
 use tidegate_server::worker::{ExecutorConfig, HttpRunner, MockRunner, Runner, TargetError};
+use tokio::runtime::Builder;
 
 pub const EXAMPLES: &str = "\
 Examples:
+  tidegate worker --max-concurrent 2                                   runs python and sh in a sandbox
   tidegate worker --executor http --target http://127.0.0.1:9000/run   passes tasks to a server of yours
   tidegate worker --executor mock --max-concurrent 3                   does nothing, for trying out
   tidegate worker --executor mock --mock-ms 0 --listen 127.0.0.1:0     on any free port, printed at the start
@@ -21,7 +27,7 @@ Exit codes: 0 ok, 1 failed while running or had to stop executions, 2 wrong flag
 #[command(allow_negative_numbers = true)]
 pub struct WorkerFlags {
     /// What runs in its slots
-    #[arg(long, value_name = "KIND", default_value = "mock")]
+    #[arg(long, value_name = "KIND", default_value = "process")]
     executor: Kind,
     /// Executions at once
     #[arg(long, value_name = "N", env = "MAX_CONCURRENT_EXECUTIONS", default_value_t = 1)]
@@ -48,9 +54,22 @@ pub struct WorkerFlags {
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: String,
     #[command(flatten)]
+    process: ProcessFlags,
+    #[command(flatten)]
     http: HttpFlags,
     #[command(flatten)]
     mock: MockFlags,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "With --executor process")]
+struct ProcessFlags {
+    /// The configuration file, for its [[runtime]]s; without it TIDEGATE_CONFIG, or ./tidegate.toml if there is one
+    #[arg(long = "config", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where executions have their work folders [default: in the system's temporary folder]
+    #[arg(long, value_name = "FOLDER")]
+    work_folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -72,6 +91,8 @@ struct MockFlags {
 /// What runs in the slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
+    /// Processes of this machine, in a sandbox
+    Process,
     /// A server of yours
     Http,
     /// Nothing, for drills and benchmarks
@@ -97,6 +118,7 @@ impl WorkerFlags {
     pub fn runner(&self) -> Result<Runner, Failure> {
         let runtimes = self.runtimes.clone();
         match self.executor {
+            Kind::Process => self.process_runner(),
             Kind::Mock => {
                 let takes = Duration::from_millis(self.mock.mock_ms);
                 Ok(Runner::Mock(MockRunner::new(takes, runtimes)))
@@ -109,6 +131,32 @@ impl WorkerFlags {
                     Err(error) => Err(Failure::Runtime(format!("--target {target}: {error}"))),
                 }
             }
+        }
+    }
+
+    /// Takes a moment: every layer and every runtime is tried.
+    fn process_runner(&self) -> Result<Runner, Failure> {
+        let loaded = sources::load(self.process.config.as_deref(), &SettingFlags::default())?;
+        let declared = &loaded.loaded.config.tasks;
+        let mut config = ProcessConfig {
+            runtimes: declared.runtimes.iter().map(RuntimeConfig::from).collect(),
+            ..ProcessConfig::default()
+        };
+        let folder = self.process.work_folder.as_ref().or(declared.work_folder.as_ref());
+        if let Some(folder) = folder {
+            config.folder.clone_from(folder);
+        }
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::Runtime(error.to_string()))?;
+        let runner = runtime.block_on(ProcessRunner::new(config));
+        let runner = runner.map_err(|error| Failure::Runtime(error.to_string()))?;
+        let missing = self.runtimes.iter().find(|name| !runner.runtimes().contains(name));
+        match missing {
+            Some(name) => Err(Failure::Usage(format!(
+                "--runtime {name}: there are {}; declare others as [[runtime]] in the configuration",
+                runner.runtimes().join(", ")
+            ))),
+            None => Ok(Runner::Process(Box::new(runner))),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The slots of an executor under random interleavings, with replies that are lost or come twice, callers that crash,
-//! and an executor that starts again.
+//! The slots of an executor under random interleavings, with replies that are lost or come twice, callers that
+//! crash, and an executor that starts again.
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on should say where.
 

@@ -56,7 +56,7 @@ fn start_tasks(config: &Config) -> Result<Option<TaskNode>, Failure> {
     }
     let port = config.listen.admin_address.port();
     let node = TaskNode::start(&config.tasks, port, config.listen.shutdown_grace);
-    node.map(Some).map_err(|error| not_started(&error))
+    node.map(Some).map_err(failed)
 }
 
 fn task_terms(config: &Config) -> TaskTerms {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// The slots of one executor, as the executor itself keeps them: the last word on its capacity.
 ///
-/// Every method is one step: what it decides is in force when it returns, so that a caller who asks before its first
-/// await can't be raced. `now` is the executor's monotonic clock.
+/// Every method is one step: what it decides is in force when it returns, so that a caller who asks before its
+/// first await can't be raced. `now` is the executor's monotonic clock.
 ///
 /// - Running and reserved together are never more than `max`.
 /// - Each grant has a fence, higher than any before; a word with another fence changes nothing.
@@ -34,8 +34,8 @@ pub struct ExecutorSlots {
     running: BTreeMap<ExecutionKey, Run>,
     reserved: BTreeMap<ExecutionKey, Reservation>,
     past: BTreeMap<ExecutionKey, Past>,
-    /// What is over, and what was cancelled before it came: the oldest first, and each within its own bound. Cancelling
-    /// what nobody sends must not make the executor forget what it has run.
+    /// What is over, and what was cancelled before it came: the oldest first, and each within its own bound.
+    /// Cancelling what nobody sends must not make the executor forget what it has run.
     ended_order: VecDeque<ExecutionKey>,
     cancelled_order: VecDeque<ExecutionKey>,
     past_max: usize,
@@ -107,11 +107,12 @@ enum Past {
 // === impl ExecutorSlots ===
 
 impl ExecutorSlots {
-    /// How many executions are remembered that are over. An answer that was lost is asked for again within seconds.
+    /// How many executions are remembered that are over. An answer that was lost is asked for again within
+    /// seconds.
     pub const PAST_MAX: usize = 4_096;
 
-    /// So many slots, all free. The first fence is one above `fence_floor`, which has to be higher than every fence
-    /// that an earlier life of this executor has given.
+    /// So many slots, all free. The first fence is one above `fence_floor`, which has to be higher than every
+    /// fence that an earlier life of this executor has given.
     #[must_use]
     pub fn new(max: u32, fence_floor: u64) -> Self {
         Self {
@@ -126,7 +127,8 @@ impl ExecutorSlots {
         }
     }
 
-    /// The same, remembering at most so many executions that are over, and as many that were cancelled before they came.
+    /// The same, remembering at most so many executions that are over, and as many that were cancelled before they
+    /// came.
     #[must_use]
     pub fn remembering(mut self, past_max: usize) -> Self {
         self.past_max = past_max;
@@ -144,7 +146,8 @@ impl ExecutorSlots {
         }
     }
 
-    /// Keeps a slot for an execution that is to come within `ttl`. Asked again for the same, it gives the same one.
+    /// Keeps a slot for an execution that is to come within `ttl`. Asked again for the same, it gives the same
+    /// one.
     ///
     /// # Errors
     ///
@@ -177,13 +180,13 @@ impl ExecutorSlots {
 
     /// Gives an execution its slot: the one that was reserved for it, or a free one.
     ///
-    /// The fingerprint tells whether a second request with the same key asks for the same. With a lease, an execution
-    /// of which nobody asks for so long is to be stopped: [`expire`](Self::expire) names it.
+    /// The fingerprint tells whether a second request with the same key asks for the same. With a lease, an
+    /// execution of which nobody asks for so long is to be stopped: [`expire`](Self::expire) names it.
     ///
     /// # Errors
     ///
-    /// When all slots are taken, the reservation is not there any more, the execution was cancelled before it came, or
-    /// the key stands for something else.
+    /// When all slots are taken, the reservation is not there any more, the execution was cancelled before it
+    /// came, or the key stands for something else.
     pub fn execute(
         &mut self,
         key: &ExecutionKey,
@@ -235,8 +238,8 @@ impl ExecutorSlots {
         }
     }
 
-    /// An execution is over, and its slot free. False, and nothing changes, when that fence does not hold a slot: it
-    /// was over before, or the word is about another life of it.
+    /// An execution is over, and its slot free. False, and nothing changes, when that fence does not hold a slot:
+    /// it was over before, or the word is about another life of it.
     pub fn finish(&mut self, key: &ExecutionKey, fence: u64) -> bool {
         let Some(run) = self.running.get(key).filter(|run| run.fence == fence).copied() else {
             return false;
@@ -269,8 +272,8 @@ impl ExecutorSlots {
         true
     }
 
-    /// An execution is not wanted. What has not come yet is refused when it comes, so that a request which is still
-    /// on its way can't start it.
+    /// An execution is not wanted. What has not come yet is refused when it comes, so that a request which is
+    /// still on its way can't start it.
     pub fn cancel(&mut self, key: &ExecutionKey) -> Cancelled {
         if let Some(run) = self.running.get(key) {
             return Cancelled::Running { fence: run.fence };
@@ -286,8 +289,8 @@ impl ExecutorSlots {
         }
     }
 
-    /// Frees the slots of reservations that have run out, and names the executions whose lease has: those are to be
-    /// stopped, and hold their slot until they are.
+    /// Frees the slots of reservations that have run out, and names the executions whose lease has: those are to
+    /// be stopped, and hold their slot until they are.
     pub fn expire(&mut self, now: Duration) -> Vec<(ExecutionKey, u64)> {
         self.expire_reservations(now);
         let mut out = Vec::new();

@@ -46,14 +46,12 @@ pub(super) struct Attempt<S> {
 
 /// How far an attempt came.
 enum Sent {
-    /// It runs.
+    /// It runs, or may.
     Taken,
     /// It went back to the line, and this is over.
     Back,
     /// It ended before it began.
     Ended(Ending),
-    /// Nobody will ever know.
-    Lost,
     /// It is another's.
     Abandoned,
 }
@@ -66,7 +64,6 @@ impl<S: TaskStore> Attempt<S> {
         let state = match self.send().await {
             Sent::Taken => self.follow_to_the_end().await,
             Sent::Ended(ending) => self.end(ending, Vec::new(), Duration::ZERO).await,
-            Sent::Lost => self.lose(Duration::ZERO).await,
             Sent::Back => Some(self.record.state.clone()),
             Sent::Abandoned => None,
         };
@@ -175,34 +172,21 @@ impl<S: TaskStore> Attempt<S> {
             args: spec.args.clone(),
             env: spec.env.clone(),
         };
-        let until = Instant::now() + self.lease + LEASE_MARGIN;
-        loop {
-            match self.link.execute(&body).await {
-                Offered::Taken(fence) => return self.taken(fence).await,
-                Offered::Full { retry_after } => {
-                    return self.go_back(Answer::Full { retry_after }).await;
-                }
-                Offered::Unreachable => return self.go_back(Answer::Unreachable).await,
-                Offered::Gone => return self.go_back(Answer::Gone).await,
-                Offered::Never(why) => {
-                    self.tell(Event::Answered { ticket: self.ticket, answer: Answer::Accepted })
-                        .await;
-                    let ending = Ending::new(Outcome::Failed, EndReason::Refused).because(why);
-                    return Sent::Ended(ending);
-                }
-                // The answer is lost, not the attempt: asked again, the executor gives the first answer again.
-                Offered::Unknown(why) => {
-                    tracing::info!(task = %self.record.id, why, "an answer was lost; asking again");
-                    if Instant::now() >= until {
-                        self.tell(Event::Answered {
-                            ticket: self.ticket,
-                            answer: Answer::Accepted,
-                        })
-                        .await;
-                        return Sent::Lost;
-                    }
-                    sleep(RETRY_EVERY).await;
-                }
+        match self.link.execute(&body).await {
+            Offered::Taken(fence) => self.taken(fence).await,
+            Offered::Full { retry_after } => self.go_back(Answer::Full { retry_after }).await,
+            Offered::Unreachable => self.go_back(Answer::Unreachable).await,
+            Offered::Gone => self.go_back(Answer::Gone).await,
+            Offered::Never(why) => {
+                self.tell(Event::Answered { ticket: self.ticket, answer: Answer::Accepted }).await;
+                Sent::Ended(Ending::new(Outcome::Failed, EndReason::Refused).because(why))
+            }
+            // Not sent again: an executor that was started anew meanwhile would start it a second time. It is looked for,
+            // and if it is not there it is kept from being started.
+            Offered::Unknown(why) => {
+                tracing::info!(task = %self.record.id, why, "an answer was lost; looking for the attempt");
+                self.tell(Event::Answered { ticket: self.ticket, answer: Answer::Accepted }).await;
+                Sent::Taken
             }
         }
     }

@@ -1,5 +1,5 @@
-use crate::config::{LocalExecutor, NetworkUse, RuntimeEntry, TasksConfig};
-use crate::worker::process::{Network, ProcessConfig, ProcessRunner, RunnerError, RuntimeConfig};
+use crate::config::{LocalExecutor, TasksConfig};
+use crate::worker::process::{ProcessConfig, ProcessRunner, RunnerError, RuntimeConfig};
 use crate::worker::{Executor, ExecutorConfig, MockRunner, Runner};
 use std::io;
 use std::thread::{self, JoinHandle};
@@ -75,33 +75,7 @@ fn runner(config: &TasksConfig, runtime: &Runtime) -> Result<Runner, RunnerError
     if let Some(folder) = &config.work_folder {
         process.folder.clone_from(folder);
     }
-    process.runtimes = config.runtimes.iter().map(declared).collect();
+    process.runtimes = config.runtimes.iter().map(RuntimeConfig::from).collect();
     let runner = runtime.block_on(ProcessRunner::new(process))?;
     Ok(Runner::Process(Box::new(runner)))
-}
-
-/// A runtime as its declaration has it, and as those that are found where it says nothing.
-fn declared(entry: &RuntimeEntry) -> RuntimeConfig {
-    let mut runtime = match entry.name.as_str() {
-        "python" => RuntimeConfig::python(),
-        "sh" => RuntimeConfig::sh(),
-        name => RuntimeConfig::new(name, &entry.command),
-    };
-    runtime.command.clone_from(&entry.command);
-    runtime.args.clone_from(&entry.args);
-    runtime.env.extend(entry.env.clone());
-    if let Some(extension) = &entry.extension {
-        runtime.extension.clone_from(extension);
-    }
-    runtime.timeout_max = entry.timeout_max.unwrap_or(runtime.timeout_max);
-    runtime.memory_bytes_max = entry.memory_bytes_max.unwrap_or(runtime.memory_bytes_max);
-    runtime.processes_max = entry.processes_max.unwrap_or(runtime.processes_max);
-    runtime.cpu_s_max = entry.cpu_s_max.unwrap_or(runtime.cpu_s_max);
-    runtime.file_bytes_max = entry.file_bytes_max.unwrap_or(runtime.file_bytes_max);
-    runtime.network = match entry.network {
-        NetworkUse::Deny => Network::Deny,
-        NetworkUse::Fail => Network::Fail,
-        NetworkUse::Allow => Network::Allow,
-    };
-    runtime
 }

@@ -6,8 +6,8 @@ use tidegate::task::TaskLimits;
 /// The most slots of one executor.
 pub const SLOTS_MAX: u32 = 65_536;
 
-/// Fences of one life for each millisecond of the one before: far more than can be granted in it. Together with the
-/// time they stay below 2^53, so that languages whose numbers are floats can hold them until 2109.
+/// Fences of one life for each millisecond of the one before: far more than can be granted in it. Together with
+/// the time they stay below 2^53, so that languages whose numbers are floats can hold them until 2109.
 const FENCE_BITS: u32 = 11;
 
 /// How an executor is set up.

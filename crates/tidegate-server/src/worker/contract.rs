@@ -1,5 +1,6 @@
-//! What an executor is asked and what it answers, in JSON. The fields that have no comment about their origin are ours;
-//! a caller that knows only `eval_id`, `code`, `ttl` and `reservation_id` gets along with the others' defaults.
+//! What an executor is asked and what it answers, in JSON. The fields that have no comment about their origin are
+//! ours; a caller that knows only `eval_id`, `code`, `ttl` and `reservation_id` gets along with the others'
+//! defaults.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -26,9 +26,8 @@ impl Executor {
     /// Given up, it still takes nothing more, and what runs goes on.
     pub async fn drain(&self, grace: Duration) -> Drained {
         let shared = self.shared();
-        let mut table = shared.lock();
-        table.ends_at = Some(shared.now().saturating_add(grace));
-        drop(table);
+        let ends_at = shared.now().saturating_add(grace);
+        shared.lock().ends_at = Some(ends_at);
         if timeout(grace, self.idle()).await.is_ok() {
             return Drained { stopped: 0, left: 0 };
         }

@@ -88,8 +88,8 @@ impl Execution {
         }
     }
 
-    /// Waits until there is something to tell: another state than now, or output after that place. At once when it is
-    /// over. Cancel safe.
+    /// Waits until there is something to tell: another state than now, or output after that place. At once when it
+    /// is over. Cancel safe.
     pub(super) async fn news(&self, after: u64) {
         let was = self.state();
         loop {

@@ -92,8 +92,8 @@ impl Executor {
         }
     }
 
-    /// Starts an execution in a free slot, or in the one that was reserved for it. The same again gets the same answer,
-    /// and starts nothing.
+    /// Starts an execution in a free slot, or in the one that was reserved for it. The same again gets the same
+    /// answer, and starts nothing.
     ///
     /// # Errors
     ///
@@ -191,9 +191,9 @@ impl Executor {
 
     /// What became of an execution; `None` when it is not known, or not any more.
     ///
-    /// With a wait the answer is held back until its state is another or it has written something after that place,
-    /// but not for so long that its lease could run out meanwhile. Asking renews the lease, unless another fence is
-    /// given than its own.
+    /// With a wait the answer is held back until its state is another or it has written something after that
+    /// place, but not for so long that its lease could run out meanwhile. Asking renews the lease, unless another
+    /// fence is given than its own.
     ///
     /// # Cancel safety
     ///

@@ -33,8 +33,8 @@ const IDLE_MAX: usize = 256;
 
 /// Passes executions on to a server of the user's: `POST` with all that is known of them, as JSON.
 ///
-/// An answer of 2xx is a success, and its body the output. Whatever else is a failure. An execution that must stop or
-/// whose time is over gives its request up, which closes its connection: the server can see that.
+/// An answer of 2xx is a success, and its body the output. Whatever else is a failure. An execution that must stop
+/// or whose time is over gives its request up, which closes its connection: the server can see that.
 pub struct HttpRunner {
     pool: Pool,
     upstream: Arc<Upstream>,

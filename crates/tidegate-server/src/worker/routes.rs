@@ -19,8 +19,8 @@ use tokio::time::timeout;
 /// How long a body may take to come.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// How much of a body that is too large is read and thrown away. A connection that is closed on a client that still
-/// writes is reset, and the answer is lost with it.
+/// How much of a body that is too large is read and thrown away. A connection that is closed on a client that
+/// still writes is reset, and the answer is lost with it.
 const DISCARDED_BYTES_MAX: usize = 16 << 20;
 
 /// A character of text takes at most six in JSON, as `\u0000`.

@@ -62,8 +62,8 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// When its configuration has a mistake, when the port can't be had or others could reach it, or when the system
-    /// refuses.
+    /// When its configuration has a mistake, when the port can't be had or others could reach it, or when the
+    /// system refuses.
     pub fn start(
         listen: SocketAddr,
         config: ExecutorConfig,

@@ -91,7 +91,7 @@ async fn the_wait_is_what_was_measured() {
 #[tokio::test]
 async fn the_same_asked_for_again_is_started_once_while_it_runs_and_after() {
     let worker = TestWorker::start(2);
-    let body = code("one", "print hello\nsleep 100ms");
+    let body = code("one", "print hello\nsleep 1500ms");
     let first = worker.execute(body.clone()).await.ok();
     assert_eq!(first["status"], "started");
     assert_eq!(first["container_id"], "one@1");

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 #[tokio::test]
 async fn it_takes_nothing_more_and_lets_what_runs_finish() {
     let worker = TestWorker::start(2);
-    worker.execute(code("runs", "sleep 500ms\nprint done")).await.ok();
+    worker.execute(code("runs", "sleep 2s\nprint done")).await.ok();
     let address = worker.address();
     let executor = worker.executor().clone();
     let draining = spawn_blocking(move || worker.worker.shutdown(LONG));
@@ -29,7 +29,7 @@ async fn it_takes_nothing_more_and_lets_what_runs_finish() {
     assert!(body["error"]["retry_after_ms"].as_u64().unwrap() > 0, "until it has ended: {body}");
     let reserve = json!({"eval_id": "new"}).to_string();
     ask(Method::POST, "/reserve", reserve).await.refused(503, "draining");
-    let again = ask(Method::POST, "/execute", code("runs", "sleep 500ms\nprint done").to_string());
+    let again = ask(Method::POST, "/execute", code("runs", "sleep 2s\nprint done").to_string());
     assert_eq!(again.await.ok()["container_id"], "runs@1", "what it knows it still answers");
     assert_eq!(ask(Method::GET, "/health/ready", String::new()).await.status, 503);
     let mut view = json!({});

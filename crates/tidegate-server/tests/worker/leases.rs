@@ -1,9 +1,21 @@
 //! Executions that are stopped when nobody asks for them any more.
 
-use crate::support::{TestWorker, code, with};
+use crate::support::{TestWorker, code, mock, slots, with};
 use serde_json::json;
-use std::time::{Duration, Instant};
-use tokio::time::sleep;
+use std::time::Duration;
+use tidegate_server::worker::{ExecuteBody, ExecutionState, Executor};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
+
+fn leased(id: &str, lease_ms: u64) -> ExecuteBody {
+    ExecuteBody {
+        eval_id: id.to_owned(),
+        code: "hang".to_owned(),
+        attempt: 1,
+        lease_ms: Some(lease_ms),
+        ..ExecuteBody::default()
+    }
+}
 
 #[tokio::test]
 async fn nobody_asks_and_it_is_stopped() {
@@ -15,35 +27,42 @@ async fn nobody_asks_and_it_is_stopped() {
     assert_eq!(worker.executor().counts().leases_expired, 1);
 }
 
-#[tokio::test]
+/// In virtual time, where no machine is too slow to ask in time.
+#[tokio::test(start_paused = true)]
 async fn asking_renews_it_also_when_the_question_waits_longer_than_the_lease() {
-    let worker = TestWorker::start(1);
-    worker.execute(with(code("asked", "hang"), json!({"lease_ms": 600}))).await.ok();
+    let executor = Executor::start(slots(1), mock(), Handle::current());
+    executor.execute(leased("asked", 600)).unwrap();
+    let key = "asked".parse().unwrap();
     let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(1_800) {
-        let view = worker.get("/executions/asked?wait_ms=60000").await.ok();
-        assert_ne!(view["state"], "cancelled", "after {:?}", began.elapsed());
+    while began.elapsed() < Duration::from_secs(60) {
+        let view = executor.execution(&key, None, Duration::from_secs(3_600), 0).await.unwrap();
+        assert_ne!(view.state, ExecutionState::Cancelled, "after {:?}", began.elapsed());
     }
+    sleep(Duration::from_millis(700)).await;
+    let view = executor.execution(&key, None, Duration::ZERO, 0).await.unwrap();
+    assert_eq!(view.state, ExecutionState::Cancelled, "and then nobody asked");
 }
 
 /// The holder before must not keep alive, nor shorten, what is its successor's.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_foreign_fence_renews_nothing() {
-    let worker = TestWorker::start(2);
-    let started = worker.execute(with(code("own", "hang"), json!({"lease_ms": 400}))).await.ok();
-    let other = worker.execute(with(code("foreign", "hang"), json!({"lease_ms": 400}))).await.ok();
-    let (own, foreign) = (&started["fence"], &other["fence"]);
-    let mut states = (json!(null), json!(null));
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(1_600) {
-        states.0 = worker.get(&format!("/executions/own?fence={own}")).await.ok()["state"].clone();
+    let executor = Executor::start(slots(2), mock(), Handle::current());
+    let own = executor.execute(leased("own", 400)).unwrap().fence;
+    let foreign = executor.execute(leased("foreign", 400)).unwrap().fence;
+    assert_ne!(own, foreign);
+    let state = async |id: &str| {
+        let key = id.parse().unwrap();
         // Another's fence: it is told, and nothing is renewed.
-        states.1 =
-            worker.get(&format!("/executions/foreign?fence={own}")).await.ok()["state"].clone();
+        executor.execution(&key, Some(own), Duration::ZERO, 0).await.unwrap().state
+    };
+    for _ in 0..100 {
+        assert_ne!(state("own").await, ExecutionState::Cancelled);
+        state("foreign").await;
         sleep(Duration::from_millis(10)).await;
     }
-    assert_ne!(own, foreign);
-    assert_eq!(states, (json!("running"), json!("cancelled")));
+    let states = (state("own").await, state("foreign").await);
+    assert_eq!(states, (ExecutionState::Running, ExecutionState::Cancelled));
+    assert_eq!(executor.counts().leases_expired, 1);
 }
 
 #[tokio::test]

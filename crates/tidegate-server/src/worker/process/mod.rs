@@ -17,6 +17,7 @@
 
 mod bubblewrap;
 mod config;
+mod declared;
 mod ending;
 mod execution;
 mod folder;
