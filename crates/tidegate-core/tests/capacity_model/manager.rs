@@ -125,7 +125,8 @@ impl World {
                 self.step(manager, task, &TaskEvent::Refused { attempt });
             }
             (Doing::Reserving, What::Came) => self.go_on(manager, task, Doing::Asking),
-            // It has run out, or the executor is not the one that gave it. Either way nobody will start it with this.
+            // It has run out, or the executor is not the one that gave it. Either way nobody will start it with
+            // this.
             (Doing::Executing(Some(_)), What::Gone) | (_, What::Ahead) => {
                 self.step(manager, task, &TaskEvent::Lost { attempt });
             }

@@ -26,8 +26,8 @@ pub struct Found {
 /// More would not be searched through in time: the bounds of the world are too wide.
 const STATES_MAX: usize = 1_500_000;
 
-/// Looks at every state that can be reached, the nearest first, and stops at the first that is wrong. States are known
-/// by 64 bits of hash: among a million the chance that two are taken for one is 1 in 30 million.
+/// Looks at every state that can be reached, the nearest first, and stops at the first that is wrong. States are
+/// known by 64 bits of hash: among a million the chance that two are taken for one is 1 in 30 million.
 pub fn search<M: Model>(start: M) -> Found {
     let mut known = BTreeMap::from([(hash(&start), 0_u32)]);
     let mut queue = VecDeque::from([(start, 0_u32, 0_usize)]);

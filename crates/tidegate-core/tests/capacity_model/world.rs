@@ -11,11 +11,11 @@ use tidegate_core::task::{
 /// How managers place tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Way {
-    /// Reserve, then execute with the reservation. A message may come at any time, also after its receiver has died
-    /// and lives again.
+    /// Reserve, then execute with the reservation. A message may come at any time, also after its receiver has
+    /// died and lives again.
     Reserve,
-    /// Execute at once, and once: what became of it is asked for, not tried again. A message dies with the connection
-    /// it is on, and that with either end.
+    /// Execute at once, and once: what became of it is asked for, not tried again. A message dies with the
+    /// connection it is on, and that with either end.
     Direct,
 }
 
@@ -90,7 +90,6 @@ pub struct World {
     pub starts: BTreeMap<(u8, u32), u8>,
     pub ends: Vec<u8>,
     pub faults: Faults,
-    pub wrong: Option<&'static str>,
 }
 
 // === impl What ===
@@ -113,7 +112,7 @@ impl World {
             flaw,
             attempts_max,
             managers: vec![Rc::default(); 2],
-            executors: vec![Rc::new(Executor::new()); executors],
+            executors: (0..executors).map(|_| Rc::new(Executor::new())).collect(),
             network: BTreeMap::new(),
             starts: BTreeMap::new(),
             ends: vec![0; tasks.len()],
@@ -126,7 +125,6 @@ impl World {
                 expiries: 0,
                 adoptions: 0,
             },
-            wrong: None,
         };
         for manager in 0..2 {
             world.restart(manager);
@@ -274,7 +272,7 @@ impl Model for World {
                 return Some("it succeeded and never ran");
             }
         }
-        self.wrong
+        None
     }
 
     fn is_done(&self) -> bool {
