@@ -1,5 +1,8 @@
-//! Random sequences of what holders, executors and time do to a ledger of slots, compared step by step with a plain
-//! one that thinks of nothing but the rules; and each way in which such a ledger is known to fail, by its name.
+//! Random sequences of what holders, executors and time do to a ledger of slots, compared step by step with a
+//! plain one that thinks of nothing but the rules; and each way in which such a ledger is known to fail, by its
+//! name.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

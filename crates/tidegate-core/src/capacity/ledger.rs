@@ -8,9 +8,9 @@ use std::time::Duration;
 /// The slots of executors, who holds them, and who waits for them in which order.
 ///
 /// Every method is one step, at the time `now` of a clock that the caller keeps. Slots are never left lying for
-/// somebody to come by: one that comes free is the first waiter's in the same step, under a fence of its own, until
-/// that waiter's place in the line would have ended. So a free slot is one that nobody waits for, and whoever
-/// arrives can take it without overtaking anyone.
+/// somebody to come by: one that comes free is the first waiter's in the same step, under a fence of its own,
+/// until that waiter's place in the line would have ended. So a free slot is one that nobody waits for, and
+/// whoever arrives can take it without overtaking anyone.
 ///
 /// - Never more leases of an executor than it has slots, but for those that were held when it said to have fewer.
 /// - A lease that nobody renews ends with its ttl, and so does a place in the line.
@@ -196,8 +196,8 @@ impl SlotLedger {
 
     /// Takes a slot, or a place in the line for one.
     ///
-    /// A holder that asks again keeps its place, also when it asks for other executors or by another priority; there
-    /// it stands behind those who came before it.
+    /// A holder that asks again keeps its place, also when it asks for other executors or by another priority;
+    /// there it stands behind those who came before it.
     ///
     /// # Errors
     ///
@@ -248,8 +248,8 @@ impl SlotLedger {
         }
     }
 
-    /// Ends the leases of an executor that are as old as the fence `asked_after` and whose holders it does not run.
-    /// Returns how many.
+    /// Ends the leases of an executor that are as old as the fence `asked_after` and whose holders it does not
+    /// run. Returns how many.
     pub fn reconcile(
         &mut self,
         executor: &str,
@@ -308,8 +308,8 @@ impl SlotLedger {
         first(&self.lease_ends).into_iter().chain(first(&self.place_ends)).min()
     }
 
-    /// Ends what has run out, and gives the slots that come free by it to those who wait. All other methods do that
-    /// too, first of all.
+    /// Ends what has run out, and gives the slots that come free by it to those who wait. All other methods do
+    /// that too, first of all.
     pub fn expire(&mut self, now: Duration) {
         // Places first: a slot is nobody's who has stopped asking for it.
         while let Some((_, holder)) = self.place_ends.first().filter(|first| first.0 <= now) {

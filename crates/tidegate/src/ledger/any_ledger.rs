@@ -38,8 +38,8 @@ impl AnyLedger {
     ///
     /// # Errors
     ///
-    /// [`Unusable`](LedgerError::Unusable) when the address is not that of a ledger or the server lets us not use it,
-    /// [`Unavailable`](LedgerError::Unavailable) when it may work later.
+    /// [`Unusable`](LedgerError::Unusable) when the address is not that of a ledger or the server lets us not use
+    /// it, [`Unavailable`](LedgerError::Unavailable) when it may work later.
     pub async fn open(url: &str) -> Result<Self, LedgerError> {
         let unusable = |error: NotALedgerUrl| LedgerError::Unusable(error.to_string());
         match url.parse().map_err(unusable)? {

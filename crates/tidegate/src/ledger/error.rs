@@ -1,7 +1,7 @@
 use tidegate_core::capacity::LedgerRefused;
 
-/// A ledger could not be asked, or refused. Unless it refused, nothing is known of what it did; what it granted returns
-/// when its time runs out.
+/// A ledger could not be asked, or refused. Unless it refused, nothing is known of what it did; what it granted
+/// returns when its time runs out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
     /// It can't be reached now, and may be later.

@@ -13,17 +13,18 @@ use tidegate_core::task::ExecutionKey;
 /// - Releasing twice is releasing once; a release or a renewal with a foreign fence changes nothing.
 /// - Within a priority slots go to those who asked first, and nobody waits beside a slot that is free for them.
 ///
-/// A slot that comes free while somebody waits is that waiter's at once, until its place in the line would have ended;
-/// it hears of it when it asks again. [`changed`](Self::changed) says when that is worth it.
+/// A slot that comes free while somebody waits is that waiter's at once, until its place in the line would have
+/// ended; it hears of it when it asks again. [`changed`](Self::changed) says when that is worth it.
 ///
-/// A ledger may lose its memory: a Redis that keeps nothing on disk and starts again knows of no lease and no executor.
-/// Renewals are then false, and it may grant slots that are still in use. It never grants more than it has by what it
-/// knows, so this is over when the leases of before are; until then the executor itself refuses what it has no slot
-/// for. Fences rise all the same. For this, and because declarations end, executors are to be declared again and again.
+/// A ledger may lose its memory: a Redis that keeps nothing on disk and starts again knows of no lease and no
+/// executor. Renewals are then false, and it may grant slots that are still in use. It never grants more than it
+/// has by what it knows, so this is over when the leases of before are; until then the executor itself refuses
+/// what it has no slot for. Fences rise all the same. For this, and because declarations end, executors are to be
+/// declared again and again.
 pub trait Ledger: Send + Sync + 'static {
-    /// Says how many slots an executor has, for the next hour: say it again, for instance whenever the executor shows
-    /// that it lives. Fewer than are held takes none away: they are not given again. None at all forgets it. Of an
-    /// executor that was not declared no slot is given, and one may wait for it.
+    /// Says how many slots an executor has, for the next hour: say it again, for instance whenever the executor
+    /// shows that it lives. Fewer than are held takes none away: they are not given again. None at all forgets it.
+    /// Of an executor that was not declared no slot is given, and one may wait for it.
     ///
     /// # Errors
     ///
@@ -34,8 +35,9 @@ pub trait Ledger: Send + Sync + 'static {
         slots: u32,
     ) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
-    /// Takes a slot, or a place in the line for one. One atomic step. Asked again it gives the same slot for another
-    /// ttl, or keeps the place for another ttl, also when the executors or the priority are others than before.
+    /// Takes a slot, or a place in the line for one. One atomic step. Asked again it gives the same slot for
+    /// another ttl, or keeps the place for another ttl, also when the executors or the priority are others than
+    /// before.
     ///
     /// # Errors
     ///
@@ -50,7 +52,8 @@ pub trait Ledger: Send + Sync + 'static {
         request: &SlotRequest,
     ) -> impl Future<Output = Result<Acquired, LedgerError>> + Send;
 
-    /// Keeps a lease for another ttl from now; it never becomes shorter by that. False when it is not held any more.
+    /// Keeps a lease for another ttl from now; it never becomes shorter by that. False when it is not held any
+    /// more.
     ///
     /// # Errors
     ///
@@ -68,8 +71,9 @@ pub trait Ledger: Send + Sync + 'static {
     /// When the ledger can't be asked; the slot then returns with its ttl.
     fn release(&self, lease: &SlotLease) -> impl Future<Output = Result<bool, LedgerError>> + Send;
 
-    /// Leaves the line, or gives back a slot that came meanwhile and that no answer has told of. False when there was
-    /// neither. What an answer told of is released; when that answer may have been lost, ask again to find out.
+    /// Leaves the line, or gives back a slot that came meanwhile and that no answer has told of. False when there
+    /// was neither. What an answer told of is released; when that answer may have been lost, ask again to find
+    /// out.
     ///
     /// # Errors
     ///
@@ -79,11 +83,11 @@ pub trait Ledger: Send + Sync + 'static {
         holder: &ExecutionKey,
     ) -> impl Future<Output = Result<bool, LedgerError>> + Send;
 
-    /// The executor itself has told what it runs: leases of others that were granted before `asked_after` (a fence that
-    /// [`latest_fence`](Self::latest_fence) gave before the executor was asked) are ended. Returns how many.
+    /// The executor itself has told what it runs: leases of others that were granted before `asked_after` (a fence
+    /// that [`latest_fence`](Self::latest_fence) gave before the executor was asked) are ended. Returns how many.
     ///
-    /// What is on its way to the executor does not run there yet. So take the fence, wait for as long as a submission
-    /// may take, then ask the executor; name among the running what it has reserved, too.
+    /// What is on its way to the executor does not run there yet. So take the fence, wait for as long as a
+    /// submission may take, then ask the executor; name among the running what it has reserved, too.
     ///
     /// # Errors
     ///
@@ -113,7 +117,7 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Cancel safety
     ///
-    /// A change between two calls is not missed: the next returns at once. Where several wait at the same time, each
-    /// has to have a clone of its own, which remembers by itself what it has seen.
+    /// A change between two calls is not missed: the next returns at once. Where several wait at the same time,
+    /// each has to have a clone of its own, which remembers by itself what it has seen.
     fn changed(&self) -> impl Future<Output = ()> + Send;
 }

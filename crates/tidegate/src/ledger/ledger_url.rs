@@ -30,8 +30,8 @@ pub enum NotALedgerUrl {
     OtherScheme(String),
     /// There is no TLS.
     #[error(
-        "rediss: is not spoken, there is no TLS to Redis here: give redis://host:port/database of a server on a network \
-         that you trust, or of a tunnel to it"
+        "rediss: is not spoken, there is no TLS to Redis here: give redis://host:port/database \
+         of a server on a network that you trust, or of a tunnel to it"
     )]
     Tls,
 }

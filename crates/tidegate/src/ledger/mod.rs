@@ -1,6 +1,7 @@
 //! Who holds the slots of executors: in this process, or among several managers that share them.
 //!
-//! A [`Ledger`] is [`MemoryLedger`] or, shared by URL, [`RedisLedger`]; [`AnyLedger`] is whichever its address says.
+//! A [`Ledger`] is [`MemoryLedger`] or, shared by URL, [`RedisLedger`]; [`AnyLedger`] is whichever its address
+//! says.
 
 mod any_ledger;
 mod changes;

@@ -354,7 +354,8 @@ async fn another_manager(place: Place) {
     hand_to_and_fro(place.ledger(), place.another().await).await;
 }
 
-/// Each time the slot is released while nobody waits for a change. Were it missed, each time would take a poll's second.
+/// Each time the slot is released while nobody waits for a change. Were it missed, each time would take a poll's
+/// second.
 async fn a_change_between(place: Place) {
     const ROUNDS: u32 = 10;
     let (here, there) = (place.ledger(), place.another().await);

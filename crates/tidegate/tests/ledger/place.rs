@@ -119,8 +119,8 @@ pub fn is_unavailable<T>(answer: &Result<T, LedgerError>) -> bool {
     matches!(answer, Err(LedgerError::Unavailable(_)))
 }
 
-/// Two managers hand the one slot of an executor to and fro; each wakes by the other's release. Waiting for polls would
-/// take a second each.
+/// Two managers hand the one slot of an executor to and fro; each wakes by the other's release. Waiting for polls
+/// would take a second each.
 pub async fn hand_to_and_fro(here: AnyLedger, there: AnyLedger) {
     const ROUNDS: u32 = 40;
     let began = Instant::now();

@@ -127,8 +127,8 @@ pub async fn as_the_model_says(place: Place) {
     });
 }
 
-/// With leases of milliseconds and real pauses between the steps nobody can foretell each answer; the promises hold all
-/// the same, and in the end everything is free.
+/// With leases of milliseconds and real pauses between the steps nobody can foretell each answer; the promises
+/// hold all the same, and in the end everything is free.
 pub async fn with_time(place: Place) {
     const SLOTS: [u32; EXECUTORS] = [1, 2, 1];
     run_cases(12, async |history| {

@@ -1,7 +1,7 @@
 //! A real Redis, or a Valkey, for one test process, on a free port of the loopback interface.
 //!
-//! It ends with whoever started it, however that ends: a shell beside it reads a pipe, and kills the server when the
-//! other end of the pipe is gone.
+//! It ends with whoever started it, however that ends: a shell beside it reads a pipe, and kills the server when
+//! the other end of the pipe is gone.
 
 use super::folder::TempFolder;
 use std::fs;
@@ -17,8 +17,8 @@ pub const PASSWORD: &str = "s3cr3t-of-the-test";
 const START_MAX: Duration = Duration::from_secs(30);
 const STOP_MAX: Duration = Duration::from_secs(20);
 
-/// Runs the server until its input ends, then kills it, also when it was stopped. Whoever was killed can't remove the
-/// folder.
+/// Runs the server until its input ends, then kills it, also when it was stopped. Whoever was killed can't remove
+/// the folder.
 const KEEPER: &str = r#"
 "$@" & server=$!
 echo $server >"$0/pid"

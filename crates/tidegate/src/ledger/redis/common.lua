@@ -1,6 +1,7 @@
--- What every script begins with. The rules are those of SlotLedger in tidegate-core, and one conformance suite runs on
--- both. Keys are fixed in number; what belongs to an executor is a range of members that begin with its name, because
--- keys that come and go with executors could not be declared, and would have to be found to be removed.
+-- What every script begins with. The rules are those of SlotLedger in tidegate-core, and one conformance suite
+-- runs on both. Keys are fixed in number; what belongs to an executor is a range of members that begin with its
+-- name, because keys that come and go with executors could not be declared, and would have to be found to be
+-- removed.
 --
 --   slots    hash   executor -> slots              known    zset   executor by when it is forgotten
 --   lease    hash   holder -> "fence told executor"

@@ -15,15 +15,15 @@ use tidegate_core::task::ExecutionKey;
 const WAIT_MAX: Duration = Duration::from_secs(1);
 const WAIT_MAX_UNHEARD: Duration = Duration::from_millis(250);
 
-/// The slots of executors in a Redis (6 or later) or a Valkey, shared by all who give the same address and namespace.
-/// Clones share its connection.
+/// The slots of executors in a Redis (6 or later) or a Valkey, shared by all who give the same address and
+/// namespace. Clones share its connection.
 ///
-/// Time is the server's. Every operation is one script, so it happens in one step, and a call that is answered late or
-/// never is an error within its time; the connection comes back by itself.
+/// Time is the server's. Every operation is one script, so it happens in one step, and a call that is answered
+/// late or never is an error within its time; the connection comes back by itself.
 ///
-/// The server should be told to keep its data over a restart (`appendonly yes`) and never to drop keys when it is short
-/// of memory (`maxmemory-policy noeviction`, its default). Without, leases are forgotten with it: [`Ledger`] says what
-/// that means. Everything is in ten keys, which last two days after they were last written.
+/// The server should be told to keep its data over a restart (`appendonly yes`) and never to drop keys when it is
+/// short of memory (`maxmemory-policy noeviction`, its default). Without, leases are forgotten with it: [`Ledger`]
+/// says what that means. Everything is in ten keys, which last two days after they were last written.
 #[derive(Clone)]
 pub struct RedisLedger {
     shared: Arc<Shared>,
@@ -40,8 +40,8 @@ struct Shared {
 // === impl RedisLedger ===
 
 impl RedisLedger {
-    /// Connects to `redis://user:password@host:port/database`. Parameters: `namespace=` (`tidegate` by default) keeps
-    /// installations apart that share a server, `timeout_ms=` (1000 by default) is how long a call may take.
+    /// Connects to `redis://user:password@host:port/database`. Parameters: `namespace=` (`tidegate` by default)
+    /// keeps installations apart that share a server, `timeout_ms=` (1000 by default) is how long a call may take.
     ///
     /// # Errors
     ///
