@@ -1,6 +1,6 @@
 use super::count;
 use super::keep::{self, Step};
-use super::submit::{self, New};
+use super::submit::{self, NewRow};
 use super::writer::{Request, Trouble, Work};
 use crate::store::StoreError;
 use crate::store::postgres::settings::Settings;
@@ -20,7 +20,7 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 /// all of them at once.
 #[derive(Default)]
 pub(super) struct Group {
-    pub(super) news: Vec<New>,
+    pub(super) news: Vec<NewRow>,
     pub(super) steps: Vec<Step>,
     new_replies: Vec<Reply<Submission>>,
     step_replies: Vec<Reply<Kept>>,

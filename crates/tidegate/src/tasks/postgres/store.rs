@@ -1,6 +1,6 @@
 use super::adopt::{Adopt, Forget};
 use super::keep::Step;
-use super::submit::New;
+use super::submit::NewRow;
 use super::writer::{ANSWER_MAX, Request, Writer};
 use super::{count, read};
 use crate::store::StoreError;
@@ -132,7 +132,7 @@ impl PostgresTaskStore {
 impl TaskStore for PostgresTaskStore {
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
         check_new(&task)?;
-        let new = Box::new(New::new(&task)?);
+        let new = Box::new(NewRow::new(&task)?);
         self.ask(|reply| Request::Submit(new, reply)).await
     }
 
