@@ -3,9 +3,9 @@
 //!
 //! `cargo bench -p tidegate --bench task_store`
 //!
-//! Every round measures every case, in turn. CPU is that of this whole process, the callers and the engine's own threads
-//! included; PostgreSQL's is not in it. Exit code 1 if fewer than [`SUBMISSIONS_MIN`] tasks a second are submitted to a
-//! folder.
+//! Every round measures every case, in turn. CPU is that of this whole process, the callers and the engine's own
+//! threads included; PostgreSQL's is not in it. Exit code 1 if fewer than [`SUBMISSIONS_MIN`] tasks a second are
+//! submitted to a folder.
 
 #[path = "../tests/support/mod.rs"]
 mod support;

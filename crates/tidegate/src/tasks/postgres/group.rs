@@ -16,8 +16,8 @@ const GROUP_BYTES_MAX: usize = 8 << 20;
 /// Where an answer goes. An asker that has left doesn't need it.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// Submissions and steps that share a transaction: no two are about the same task or key, because one statement decides
-/// all of them at once.
+/// Submissions and steps that share a transaction: no two are about the same task or key, because one statement
+/// decides all of them at once.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) news: Vec<NewRow>,
