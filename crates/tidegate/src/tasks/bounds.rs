@@ -2,15 +2,15 @@ use super::{Change, NewTask};
 use crate::store::StoreError;
 use tidegate_core::task::TaskId;
 
-/// The longest key of a client. It still fits, escaped, into a third of a page, the most that an index of PostgreSQL
-/// takes.
+/// The longest key of a client. It still fits, escaped, into a third of a page, the most that an index of
+/// PostgreSQL takes.
 pub(super) const KEY_BYTES_MAX: usize = 256;
 
 /// The longest name of a manager.
 pub(super) const OWNER_BYTES_MAX: usize = 256;
 
-/// What a spec may take as it is kept: well over what [`TaskLimits`](tidegate_core::task::TaskLimits) lets in, when
-/// all of it has to be escaped.
+/// What a spec may take as it is kept: well over what [`TaskLimits`](tidegate_core::task::TaskLimits) lets in,
+/// when all of it has to be escaped.
 pub(super) const SPEC_BYTES_MAX: usize = 16 << 20;
 
 /// What a state may take: names, numbers, and what an ending says.

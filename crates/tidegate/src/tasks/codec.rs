@@ -1,5 +1,6 @@
-//! How what is known of a task becomes bytes. Later versions read what earlier ones wrote: of JSON what is not known is
-//! passed over and what is missing has a default, and everything else begins with the number of its format.
+//! How what is known of a task becomes bytes. Later versions read what earlier ones wrote: of JSON what is not
+//! known is passed over and what is missing has a default, and everything else begins with the number of its
+//! format.
 
 use super::bounds::{OUTPUT_BYTES_MAX, SPEC_BYTES_MAX, STATE_BYTES_MAX, check_bytes};
 use crate::store::StoreError;

@@ -1,6 +1,7 @@
 //! Where tasks are kept, so that none is lost and none ends twice.
 //!
-//! A [`TaskStore`] is a folder of this machine or a PostgreSQL database; [`AnyTaskStore`] is whichever its address says.
+//! A [`TaskStore`] is a folder of this machine or a PostgreSQL database; [`AnyTaskStore`] is whichever its address
+//! says.
 
 // A program that has only one kind of store needs only a part of what they share.
 #![cfg_attr(not(all(feature = "fjall", feature = "postgres")), allow(dead_code))]

@@ -27,6 +27,7 @@ pub struct NewTask {
 
 /// What became of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "made once a call, and read at once")]
 pub enum Submission {
     /// It is durable now.
     New,
@@ -51,6 +52,7 @@ pub struct Change {
 
 /// What became of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "made once a call, and read at once")]
 pub enum Kept {
     /// It is kept.
     Yes,

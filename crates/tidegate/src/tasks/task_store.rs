@@ -61,7 +61,8 @@ pub trait TaskStore: Send + Sync + 'static {
     /// When the store can't be read.
     fn list(&self, query: &TaskQuery) -> impl Future<Output = Result<TaskPage, StoreError>> + Send;
 
-    /// How many tasks there are in each status, in the order of [`TaskStatus::ALL`](tidegate_core::task::TaskStatus).
+    /// How many tasks there are in each status, in the order of
+    /// [`TaskStatus::ALL`](tidegate_core::task::TaskStatus).
     ///
     /// # Errors
     ///
@@ -80,8 +81,8 @@ pub trait TaskStore: Send + Sync + 'static {
         ttl: Duration,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Takes over tasks that are not over and whose owner is gone, or is this manager from an earlier life: each is now
-    /// this manager's by one more version of its state. The oldest first; call again until there are none.
+    /// Takes over tasks that are not over and whose owner is gone, or is this manager from an earlier life: each
+    /// is now this manager's by one more version of its state. The oldest first; call again until there are none.
     ///
     /// # Errors
     ///
@@ -92,8 +93,8 @@ pub trait TaskStore: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<TaskRecord>, StoreError>> + Send;
 
-    /// Deletes tasks that ended before this moment of Unix time, with what they wrote and their keys. At most so many
-    /// at once; returns how many.
+    /// Deletes tasks that ended before this moment of Unix time, with what they wrote and their keys. At most so
+    /// many at once; returns how many.
     ///
     /// # Errors
     ///

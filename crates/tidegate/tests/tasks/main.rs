@@ -1,5 +1,5 @@
-//! What a task store promises, asked of every one: one list of cases runs on a folder and on a real PostgreSQL. Then what
-//! each may do wrong in its own way.
+//! What a task store promises, asked of every one: one list of cases runs on a folder and on a real PostgreSQL.
+//! Then what each may do wrong in its own way.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 

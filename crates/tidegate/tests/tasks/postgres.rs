@@ -73,9 +73,8 @@ fn each_task_of_a_manager_that_is_gone_is_adopted_by_one() {
         assert_eq!(owners.len(), 60, "the skipped are found by whoever asks again");
         // The zombie is told.
         let late = after(&owned("t1", "dead").record, &placing(), 3);
-        assert!(
-            matches!(keep(&dead, &late).await, Kept::Conflict(Some(state)) if *state.owner != *"dead")
-        );
+        let Kept::Conflict(Some(state)) = keep(&dead, &late).await else { panic!("it was kept") };
+        assert!(["a", "b"].contains(&&*state.owner), "{state:?}");
         assert_eq!(adopt_all(&dead, "dead", 10).await, [], "a and b are alive");
     });
 }
@@ -178,7 +177,8 @@ fn what_was_acknowledged_survives_a_crash_of_the_server() {
     });
 }
 
-/// Connections are cut again and again, also while they commit: nothing acknowledged is lost, nothing is there twice.
+/// Connections are cut again and again, also while they commit: nothing acknowledged is lost, nothing is there
+/// twice.
 #[test]
 fn connections_that_are_cut_at_any_moment_lose_and_double_nothing() {
     run(async {

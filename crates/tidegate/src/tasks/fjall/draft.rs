@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry as Place;
 use tidegate_core::task::{TaskEvent, TaskId};
 
-/// What a group of submissions and steps comes to, each decided with those before it in mind. A commit may write a key
-/// only once, so nothing is written before all are decided.
+/// What a group of submissions and steps comes to, each decided with those before it in mind. A commit may write a
+/// key only once, so nothing is written before all are decided.
 pub(super) struct Draft<'a> {
     engine: &'a Engine,
     tasks: HashMap<TaskId, Entry>,

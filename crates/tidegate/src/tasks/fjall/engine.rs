@@ -10,8 +10,8 @@ const MIB: u64 = 1024 * 1024;
 /// What is read again soon: indexes, filters and the last blocks.
 const CACHE_BYTES: u64 = 16 * MIB;
 
-/// What may wait in memory before it is written to a table, by keyspace; up to four times that while tables are being
-/// written: at worst about 100 MiB.
+/// What may wait in memory before it is written to a table, by keyspace; up to four times that while tables are
+/// being written: at worst about 100 MiB.
 const LARGE_BYTES: u64 = 8 * MIB;
 const MIDDLE_BYTES: u64 = 4 * MIB;
 const SMALL_BYTES: u64 = MIB;
@@ -76,8 +76,8 @@ impl Engine {
         }
     }
 
-    /// Commits what is to change, with the progress that comes of it. It survives the end of the process from then on,
-    /// and a power cut only after [`sync`](Self::sync).
+    /// Commits what is to change, with the progress that comes of it. It survives the end of the process from then
+    /// on, and a power cut only after [`sync`](Self::sync).
     pub(super) fn commit(
         &self,
         mut batch: OwnedWriteBatch,

@@ -23,13 +23,13 @@ const REQUESTS_WAITING: usize = 1_024;
 
 /// Tasks in a folder of this machine.
 ///
-/// One thread writes; submissions and changes that wait are decided and committed together, with one sync of the journal
-/// (`fdatasync`) for all that must survive a power cut. What must survive only the process is answered before that.
-/// Readers don't wait for it. After a failed write, such as on a full disk, the folder is opened again by the next
-/// change; no restart is needed.
+/// One thread writes; submissions and changes that wait are decided and committed together, with one sync of the
+/// journal (`fdatasync`) for all that must survive a power cut. What must survive only the process is answered
+/// before that. Readers don't wait for it. After a failed write, such as on a full disk, the folder is opened
+/// again by the next change; no restart is needed.
 ///
-/// The folder has one owner at a time, so [`adopt`](TaskStore::adopt) gives every task that was not over when it was
-/// opened, whoever's it was, and [`beat`](TaskStore::beat) has nothing to do.
+/// The folder has one owner at a time, so [`adopt`](TaskStore::adopt) gives every task that was not over when it
+/// was opened, whoever's it was, and [`beat`](TaskStore::beat) has nothing to do.
 #[derive(Debug)]
 pub struct FjallTaskStore {
     folder: PathBuf,

@@ -258,8 +258,8 @@ impl Writer {
         })
     }
 
-    /// A failed commit may be complete in the journal: opening it again tells. If it can't be opened now, whoever asks
-    /// again will be told by what is there.
+    /// A failed commit may be complete in the journal: opening it again tells. If it can't be opened now, whoever
+    /// asks again will be told by what is there.
     fn find_out(&mut self, commit: u64, error: StoreError) -> Result<(), StoreError> {
         self.close(&error);
         match self.engine() {

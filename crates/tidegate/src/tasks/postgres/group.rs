@@ -1,6 +1,6 @@
 use super::count;
 use super::keep::{self, Step};
-use super::submit::{self, New};
+use super::submit::{self, NewRow};
 use super::writer::{Request, Trouble, Work};
 use crate::store::StoreError;
 use crate::store::postgres::settings::Settings;
@@ -16,11 +16,11 @@ const GROUP_BYTES_MAX: usize = 8 << 20;
 /// Where an answer goes. An asker that has left doesn't need it.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// Submissions and steps that share a transaction: no two are about the same task or key, because one statement decides
-/// all of them at once.
+/// Submissions and steps that share a transaction: no two are about the same task or key, because one statement
+/// decides all of them at once.
 #[derive(Default)]
 pub(super) struct Group {
-    pub(super) news: Vec<New>,
+    pub(super) news: Vec<NewRow>,
     pub(super) steps: Vec<Step>,
     new_replies: Vec<Reply<Submission>>,
     step_replies: Vec<Reply<Kept>>,

@@ -43,8 +43,8 @@ CREATE TABLE $schema.owners (
     alive_until timestamptz NOT NULL
 );
 
--- How many tasks there are in each status: a row for each opening of the store, so that nobody waits for another. The
--- row of life 0 has what those added that are folded into it.
+-- How many tasks there are in each status: a row for each opening of the store, so that nobody waits for another.
+-- The row of life 0 has what those added that are folded into it.
 CREATE TABLE $schema.counts (
     life bigint PRIMARY KEY,
     counts bigint[] NOT NULL

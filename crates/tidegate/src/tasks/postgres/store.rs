@@ -1,6 +1,6 @@
 use super::adopt::{Adopt, Forget};
 use super::keep::Step;
-use super::submit::New;
+use super::submit::NewRow;
 use super::writer::{ANSWER_MAX, Request, Writer};
 use super::{count, read};
 use crate::store::StoreError;
@@ -40,14 +40,15 @@ const BEAT: &str = "INSERT INTO $schema.owners (owner, alive_until) \
 
 /// Tasks in a PostgreSQL database.
 ///
-/// It makes its tables in a schema of its own beside that of the usage store: `tidegate_tasks`, or `NAME_tasks` with
-/// `?schema=NAME` in the address, which says everything else too in the same way. Several managers may use one schema at
-/// the same time. Submissions and changes that wait share a transaction. All of them survive a power cut, whatever
-/// [`Durability`] asks: a manager must not know more than its database, which may end without it.
+/// It makes its tables in a schema of its own beside that of the usage store: `tidegate_tasks`, or `NAME_tasks`
+/// with `?schema=NAME` in the address, which says everything else too in the same way. Several managers may use
+/// one schema at the same time. Submissions and changes that wait share a transaction. All of them survive a
+/// power cut, whatever [`Durability`] asks: a manager must not know more than its database, which may end without
+/// it.
 ///
-/// A connection that is gone is made again by the next call, after a delay that grows up to 5 s; every call ends in
-/// bounded time. When a connection breaks while a commit is under way, nobody knows whether it was made: the call fails,
-/// and repeating it finds out.
+/// A connection that is gone is made again by the next call, after a delay that grows up to 5 s; every call ends
+/// in bounded time. When a connection breaks while a commit is under way, nobody knows whether it was made: the
+/// call fails, and repeating it finds out.
 ///
 /// Whether a manager is alive goes by the database's clock. A manager that never said so counts as gone.
 pub struct PostgresTaskStore {
@@ -132,7 +133,7 @@ impl PostgresTaskStore {
 impl TaskStore for PostgresTaskStore {
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
         check_new(&task)?;
-        let new = Box::new(New::new(&task)?);
+        let new = Box::new(NewRow::new(&task)?);
         self.ask(|reply| Request::Submit(new, reply)).await
     }
 

@@ -34,7 +34,7 @@ const FIND: &str = "SELECT id, version, owner, state, spec, key, fingerprint \
     FROM $schema.tasks JOIN $schema.specs USING (id) WHERE id = ANY($1) OR key = ANY($2)";
 
 /// A task that is to be kept, as far as it can be made ready by whoever submits it.
-pub(super) struct New {
+pub(super) struct NewRow {
     pub(super) id: TaskId,
     pub(super) key: Option<String>,
     pub(super) state: String,
@@ -46,9 +46,9 @@ pub(super) struct New {
     ended_ms: Option<i64>,
 }
 
-// === impl New ===
+// === impl NewRow ===
 
-impl New {
+impl NewRow {
     pub(super) fn new(task: &NewTask) -> Result<Self, StoreError> {
         let (id, state) = (&task.record.id, &task.record.state);
         Ok(Self {
@@ -70,14 +70,14 @@ pub(super) async fn submit(
     transaction: &Transaction<'_>,
     settings: &Settings,
     life: i64,
-    news: &[New],
+    news: &[NewRow],
 ) -> Result<(Vec<Result<Submission, StoreError>>, Delta), Trouble> {
     let mut delta = Delta::default();
     if news.is_empty() {
         return Ok((Vec::new(), delta));
     }
     let kept = insert(transaction, settings, life, news).await?;
-    let others: Vec<&New> = news.iter().filter(|new| !kept.contains(new.id.as_str())).collect();
+    let others: Vec<&NewRow> = news.iter().filter(|new| !kept.contains(new.id.as_str())).collect();
     let found = match others.is_empty() {
         true => Vec::new(),
         false => find(transaction, settings, &others).await?,
@@ -98,7 +98,7 @@ async fn insert(
     transaction: &Transaction<'_>,
     settings: &Settings,
     life: i64,
-    news: &[New],
+    news: &[NewRow],
 ) -> Result<HashSet<String>, Trouble> {
     let ids: Vec<_> = news.iter().map(|new| new.id.as_str()).collect();
     let keys: Vec<_> = news.iter().map(|new| new.key.as_deref()).collect();
@@ -134,7 +134,7 @@ async fn insert(
 async fn find(
     transaction: &Transaction<'_>,
     settings: &Settings,
-    others: &[&New],
+    others: &[&NewRow],
 ) -> Result<Vec<Row>, Trouble> {
     let ids: Vec<_> = others.iter().map(|new| new.id.as_str()).collect();
     let keys: Vec<_> = others.iter().filter_map(|new| new.key.as_deref()).collect();
@@ -145,7 +145,7 @@ async fn find(
 }
 
 /// What a submission is beside the one that was there before.
-fn compare(new: &New, found: &[Row]) -> Result<Result<Submission, StoreError>, Trouble> {
+fn compare(new: &NewRow, found: &[Row]) -> Result<Result<Submission, StoreError>, Trouble> {
     let same_id = found.iter().find(|row| row.get::<_, &str>(0) == new.id.as_str());
     let same_key = || {
         let key = new.key.as_deref()?;

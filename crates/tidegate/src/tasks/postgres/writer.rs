@@ -1,7 +1,7 @@
 use super::adopt::{Adopt, Forget};
 use super::group::{Group, Reply};
 use super::keep::Step;
-use super::submit::New;
+use super::submit::NewRow;
 use crate::store::StoreError;
 use crate::store::postgres::error::trouble;
 use crate::store::postgres::link::Link;
@@ -22,7 +22,7 @@ const TRIES: usize = 5;
 
 /// What the writer is asked for.
 pub(super) enum Request {
-    Submit(Box<New>, Reply<Submission>),
+    Submit(Box<NewRow>, Reply<Submission>),
     Keep(Box<Step>, Reply<Kept>),
     Adopt(Adopt, Reply<Vec<TaskRecord>>),
     Forget(Forget, Reply<u64>),
