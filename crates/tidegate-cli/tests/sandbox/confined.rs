@@ -35,7 +35,7 @@ async fn a_grandchild_in_a_session_of_its_own() {
 async fn what_leaves_a_moment_later_is_no_leftover() {
     for mode in MODES {
         let bench = Bench::new(mode).await;
-        let ran = bench.run("sh", "sleep 0.02 & echo done").await;
+        let ran = bench.run("sh", "sleep 0.01 & echo done").await;
         assert_eq!((ran.ending.stopped.len(), ran.out.as_str()), (0, "done\n"), "{}", ran.story());
     }
 }
@@ -191,8 +191,7 @@ async fn a_task_that_kills_everybody_it_can() {
     for mode in MODES {
         let bench = Bench::new(mode).await;
         let mark = format!("{}.25", 100_000 + unique().replace('-', "").parse::<u64>().unwrap());
-        let code =
-            format!(
+        let code = format!(
             "setsid sleep {mark} &\nkill -9 $PPID; {}; sleep 0.1; echo still",
             bench.kill_everybody()
         );

@@ -150,7 +150,9 @@ mod tests {
             program: "/opt/x/bin/x".into(),
             readable: Vec::new(),
         };
-        let args = |config| runtime(config).args(Path::new("/code/main.sh"), &["a".to_owned()]);
+        let args = |config: &RuntimeConfig| {
+            runtime(config).args(Path::new("/code/main.sh"), &["a".to_owned()])
+        };
         config.args = vec!["-e".to_owned()];
         assert_eq!(args(&config), ["-e", "/code/main.sh", "a"]);
         config.args = vec!["--from={file}".to_owned(), "-x".to_owned()];

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// Processes that are about to leave when the first has left get so long to do so: a pipeline's other end, or the
 /// helper of a runtime that waits for its parent's end.
-const LEAVE_WITHIN: Duration = Duration::from_millis(100);
+const LEAVE_WITHIN: Duration = Duration::from_millis(300);
 /// Between two looks at whether they have.
 const LEAVE_LOOK_EVERY: Duration = Duration::from_millis(5);
 
