@@ -60,5 +60,5 @@ async fn a_layer_that_is_required_must_be_there() {
 }
 
 async fn start(config: ProcessConfig) -> RunnerError {
-    ProcessRunner::new(config).await.err().expect("it should not start")
+    ProcessRunner::new(config).await.expect_err("it should not start")
 }

@@ -202,7 +202,7 @@ mod tests {
         let closed = folder.home().join("closed");
         fs::create_dir(&closed).unwrap();
         fs::write(closed.join("file"), "").unwrap();
-        fs::set_permissions(&closed, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, Permissions::from_mode(0o000)).unwrap();
         // Deeper than a path can be long, and than files may be open.
         let script = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')";
         let done = Command::new("python3").args(["-c", script]).current_dir(folder.home()).status();

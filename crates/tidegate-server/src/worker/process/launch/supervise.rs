@@ -49,11 +49,16 @@ fn supervise() -> io::Result<()> {
     let mut to_worker = control.try_clone()?;
     match start(&plan) {
         Ok(first) => {
-            Report::Started.write(&mut to_worker)?;
+            // A worker that does not hear it is gone. To leave because of that would set the task free: what was
+            // started must be ended, and the closed socket is about to say so.
+            let _ = Report::Started.write(&mut to_worker);
             let ended = Supervisor::new(plan, first, control).run(&early);
             Report::Ended(ended).write(&mut to_worker)
         }
-        Err(error) => Report::Failed(error.to_string()).write(&mut to_worker),
+        Err(error) => {
+            Brood::new(None).kill();
+            Report::Failed(error.to_string()).write(&mut to_worker)
+        }
     }
 }
 
@@ -95,7 +100,7 @@ impl Supervisor {
     fn new(plan: Plan, first: Pid, control: UnixStream) -> Self {
         let watch = plan.watcher.then(|| Watch::new(plan.limits, plan.writable, Instant::now()));
         Self {
-            brood: Brood::new(first),
+            brood: Brood::new(Some(first)),
             watch,
             control,
             end: sys::pidfd_open(first, PidfdFlags::empty()).ok(),
