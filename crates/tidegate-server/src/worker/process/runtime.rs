@@ -106,8 +106,8 @@ async fn ask_python(program: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     Some((program, lines.filter(|path| path != Path::new("/usr")).collect()))
 }
 
-/// The folder with which a program is installed: that above its `bin`, where its libraries lie too. Not when that is
-/// somebody's home.
+/// The folder with which a program is installed: that above its `bin`, where its libraries lie too. Not when that
+/// is somebody's home.
 fn around(program: &Path) -> Option<PathBuf> {
     let folder = program.parent()?;
     let above = folder.parent()?;

@@ -14,8 +14,8 @@ const STACK_BYTES: u64 = 8 << 20;
 /// After the signal that says so, a process that goes on is killed.
 const CPU_GRACE_S: u64 = 2;
 
-/// Gives up what the task may not have, and becomes the task. Returns only when that failed; the supervisor is told
-/// why over this process's standard input.
+/// Gives up what the task may not have, and becomes the task. Returns only when that failed; the supervisor is
+/// told why over this process's standard input.
 pub(super) fn run() -> ExitCode {
     // A copy that closes when the task begins: its end is how the supervisor knows.
     let control = io::stdin().as_fd().try_clone_to_owned().map(File::from);

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 /// How often a tree is looked through for processes that were not there before. A tree that still grows after so
 /// many rounds is killed as it is, and looked at again.
 const FREEZE_ROUNDS_MAX: u32 = 20;
-/// How long processes may take to be gone after they were killed. A process that waits for a disk can't be hurried.
+/// How long processes may take to be gone after they were killed. A process that waits for a disk can't be
+/// hurried.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// Between two looks at whether they are gone.
 const LOOK_EVERY: Duration = Duration::from_millis(1);

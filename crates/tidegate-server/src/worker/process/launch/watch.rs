@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 /// Between two looks at the work folder, at the least.
 const DISK_EVERY: Duration = Duration::from_millis(200);
-/// Shares are read one process after the other, while processes come and go and the shares of the others change: so
-/// often in a row it must have been too much.
+/// Shares are read one process after the other, while processes come and go and the shares of the others change:
+/// so often in a row it must have been too much.
 const MEMORY_STRIKES: u32 = 2;
 /// Looking takes at most one part in so many of the time.
 const DISK_SHARE: u32 = 10;
 
-/// Holds a whole task against its limits. The kernel's own limits are for one process each, and a task may have many.
+/// Holds a whole task against its limits. The kernel's own limits are for one process each, and a task may have
+/// many.
 pub(super) struct Watch {
     limits: Limits,
     folders: Vec<PathBuf>,
@@ -59,8 +60,8 @@ impl Watch {
         (ticks / self.ticks_per_s >= self.limits.cpu_s.max(1)).then_some(Breach::Cpu)
     }
 
-    /// Pages that several share are counted once for each of them by the quick count. Only when that is too much is
-    /// each share asked for, which the kernel has to walk the page tables for.
+    /// Pages that several share are counted once for each of them by the quick count. Only when that is too much
+    /// is each share asked for, which the kernel has to walk the page tables for.
     fn exceeds_memory(&self, processes: &[Process]) -> bool {
         let quick = |process: &Process| process.resident_pages * self.page_bytes;
         // Whose share can't be read is leaving, and has none any more, or hides it.
