@@ -139,7 +139,7 @@ impl Execution {
 
     fn note(&mut self, line: &str) {
         match Report::parse(line) {
-            Some(Report::Started) => self.facts.started = true,
+            Some(Report::Starting) => self.facts.started = true,
             Some(Report::Failed(why)) => self.facts.failed = Some(why),
             Some(Report::Ended(ended)) => self.facts.ended = Some(ended),
             None => {}

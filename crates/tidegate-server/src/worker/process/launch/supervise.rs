@@ -47,11 +47,10 @@ fn supervise() -> io::Result<()> {
     let plan = Plan::read(&mut from_worker)?;
     let early = from_worker.buffer().to_vec();
     let mut to_worker = control.try_clone()?;
+    Report::Starting.write(&mut to_worker)?;
+    // From here on nothing is a reason to leave early: what was started must be ended, whoever hears of it.
     match start(&plan) {
         Ok(first) => {
-            // A worker that does not hear it is gone. To leave because of that would set the task free: what was
-            // started must be ended, and the closed socket is about to say so.
-            let _ = Report::Started.write(&mut to_worker);
             let ended = Supervisor::new(plan, first, control).run(&early);
             Report::Ended(ended).write(&mut to_worker)
         }
