@@ -10,7 +10,10 @@ const EVERY_MODE: [Mode; 3] = [Mode::All, Mode::NoBubblewrap, Mode::WatcherOnly]
 async fn assert_stopped(modes: &[Mode], runtime: &str, code: &str, reason: EndReason) -> Vec<Ran> {
     let mut all = Vec::new();
     for mode in modes {
-        let bench = Bench::new(*mode).await;
+        let bench = match runtime {
+            "brief" => Bench::with_odd_runtimes(*mode).await,
+            _ => Bench::new(*mode).await,
+        };
         let ran = bench.run(runtime, code).await;
         assert_eq!(ran.ending.reason, reason, "{mode:?} {}", ran.story());
         assert_eq!(ran.ending.outcome, Outcome::Failed);

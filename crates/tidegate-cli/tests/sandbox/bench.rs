@@ -18,6 +18,9 @@ pub const FILE_BYTES_MAX: u64 = 8 << 20;
 /// How long anything may take before the test fails, on a machine that is busy with others.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What `scripts/setup` sees to.
+const SYSTEM_PYTHON: &str = "/usr/bin/python3";
+
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// Which layers a test has.
@@ -80,40 +83,37 @@ pub fn small(runtime: RuntimeConfig) -> RuntimeConfig {
 }
 
 pub fn config(mode: Mode) -> ProcessConfig {
-    let python = small(RuntimeConfig::python());
-    let named =
-        |name: &str, from: &RuntimeConfig| RuntimeConfig { name: name.into(), ..from.clone() };
-    // Named python, its program is asked where it lies; what is named otherwise is told.
-    let readable: Vec<PathBuf> = python_folders();
-    let told = RuntimeConfig { command: readable[0].clone(), readable, ..python.clone() };
     ProcessConfig {
         launcher: Some(env!("CARGO_BIN_EXE_tidegate").into()),
         folder: std::env::temp_dir().join(format!("tidegate-sandbox-{}", unique())),
         layers: mode.layers(),
         grace: Duration::from_millis(500),
-        runtimes: vec![
-            small(RuntimeConfig::sh()),
-            RuntimeConfig { network: Network::Fail, ..named("offline", &told) },
-            RuntimeConfig { network: Network::Allow, ..named("online", &told) },
-            RuntimeConfig { cpu_s_max: 1, ..named("brief", &told) },
-            python,
-        ],
+        runtimes: vec![small(RuntimeConfig::sh()), small(RuntimeConfig::python())],
         ..ProcessConfig::default()
     }
 }
 
-/// A Python that the task's user can get at, and where its library is.
-fn python_folders() -> Vec<PathBuf> {
-    let system = PathBuf::from("/usr/bin/python3");
-    match system.exists() {
-        true => vec![system],
-        false => panic!("these tests want the system's python3: run scripts/setup"),
-    }
+/// The system's Python under other names, with another limit each.
+fn odd_runtimes() -> [RuntimeConfig; 3] {
+    let python = RuntimeConfig { command: SYSTEM_PYTHON.into(), ..small(RuntimeConfig::python()) };
+    let named = |name: &str| RuntimeConfig { name: name.into(), ..python.clone() };
+    [
+        RuntimeConfig { network: Network::Fail, ..named("offline") },
+        RuntimeConfig { network: Network::Allow, ..named("online") },
+        RuntimeConfig { cpu_s_max: 1, ..named("brief") },
+    ]
 }
 
 impl Bench {
     pub async fn new(mode: Mode) -> Self {
         Self::with(config(mode)).await
+    }
+
+    /// With `offline`, `online` and `brief` too.
+    pub async fn with_odd_runtimes(mode: Mode) -> Self {
+        let mut config = config(mode);
+        config.runtimes.extend(odd_runtimes());
+        Self::with(config).await
     }
 
     pub async fn with(config: ProcessConfig) -> Self {

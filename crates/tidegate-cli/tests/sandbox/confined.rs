@@ -35,7 +35,7 @@ async fn a_grandchild_in_a_session_of_its_own() {
 async fn what_leaves_a_moment_later_is_no_leftover() {
     for mode in MODES {
         let bench = Bench::new(mode).await;
-        let ran = bench.run("sh", "sleep 0.02 & echo done").await;
+        let ran = bench.run("sh", "sleep 0.01 & echo done").await;
         assert_eq!((ran.ending.stopped.len(), ran.out.as_str()), (0, "done\n"), "{}", ran.story());
     }
 }
@@ -83,7 +83,7 @@ async fn a_network_call() {
     let port = listener.local_addr().unwrap().port();
     let code = format!("import socket; socket.create_connection(('127.0.0.1', {port}), 5)");
     for mode in MODES {
-        let bench = Bench::new(mode).await;
+        let bench = Bench::with_odd_runtimes(mode).await;
         for (runtime, code) in [
             ("python", code.clone()),
             ("offline", code.clone()),
@@ -113,7 +113,7 @@ async fn a_task_that_may_go_on_without_the_network_does() {
                 try: socket.socket()\n\
                 except OSError as e: print(e.errno)";
     for mode in MODES {
-        let ran = Bench::new(mode).await.run("offline", code).await;
+        let ran = Bench::with_odd_runtimes(mode).await.run("offline", code).await;
         assert_eq!((ran.out.as_str(), ran.ending.exit_code), ("101\n", Some(0)), "{}", ran.story());
     }
 }

@@ -91,7 +91,7 @@ async fn a_signal_of_its_own_is_named() {
 async fn a_runtime_that_is_not_there() {
     let ran = Bench::new(Mode::All).await.run("cobol", "DISPLAY 'X'.").await;
     assert_eq!(reason(&ran), (Outcome::Failed, EndReason::NotStarted));
-    let message = "no runtime \"cobol\" here: there is brief, offline, online, python, sh";
+    let message = "no runtime \"cobol\" here: there is python, sh";
     assert_eq!(ran.ending.message, message);
 }
 

@@ -1,10 +1,11 @@
 //! Workers, supervisors and waiting futures that go away, and tasks that must go with them.
 
-use crate::bench::{Bench, Mode, PATIENCE, runs, unique, wait_until, work};
+use crate::bench::{Bench, Mode, PATIENCE, config, runs, unique, wait_until, work};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::{Command, Stdio};
 use tidegate::task::EndReason;
+use tidegate_server::worker::process::ProcessConfig;
 use tidegate_server::worker::{OutputSink, StopSignal};
 
 const EVERY_MODE: [Mode; 3] = [Mode::All, Mode::NoBubblewrap, Mode::WatcherOnly];
@@ -23,10 +24,11 @@ fn long(mark: &str) -> String {
 #[tokio::test]
 async fn a_worker_that_is_killed_takes_its_tasks_along() {
     for mode in EVERY_MODE {
-        let mark = mark();
+        let (mark, config) = (mark(), config(mode));
+        let folder = config.folder.display();
         let mut worker = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "killed::the_worker_that_is_killed", "--nocapture"])
-            .env(PART, format!("{mode:?} {mark}"))
+            .env(PART, format!("{mode:?} {mark} {folder}"))
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
@@ -34,6 +36,9 @@ async fn a_worker_that_is_killed_takes_its_tasks_along() {
         worker.kill().unwrap();
         worker.wait().unwrap();
         wait_until("the task is gone", || !runs(&mark));
+        assert_eq!(fs::read_dir(&config.folder).unwrap().count(), 1, "what it was working on");
+        // Which also sees that only the new worker's is there.
+        Bench::with(config).await.assert_healthy().await;
     }
 }
 
@@ -41,9 +46,9 @@ async fn a_worker_that_is_killed_takes_its_tasks_along() {
 #[tokio::test]
 async fn the_worker_that_is_killed() {
     let Ok(part) = std::env::var(PART) else { return };
-    let (mode, mark) = part.split_once(' ').unwrap();
+    let [mode, mark, folder] = part.splitn(3, ' ').collect::<Vec<_>>().try_into().unwrap();
     let mode = EVERY_MODE.into_iter().find(|known| format!("{known:?}") == mode).unwrap();
-    let bench = Bench::new(mode).await;
+    let bench = Bench::with(ProcessConfig { folder: folder.into(), ..config(mode) }).await;
     bench.run("sh", &long(mark)).await;
 }
 

@@ -50,6 +50,7 @@ async fn a_layer_that_is_required_must_be_there() {
     // On every machine one of the two holds: it is there, or the runner says that it is not.
     let layers = Layers { bubblewrap: LayerUse::Require, ..Layers::default() };
     let config = ProcessConfig { layers, ..config(Mode::All) };
+    let folder = config.folder.clone();
     match ProcessRunner::new(config).await {
         Ok(runner) => {
             let layers = runner.layers();
@@ -57,8 +58,12 @@ async fn a_layer_that_is_required_must_be_there() {
         }
         Err(error) => assert!(matches!(error, RunnerError::Layer { layer: "bubblewrap", .. })),
     }
+    std::fs::remove_dir(folder).unwrap();
 }
 
 async fn start(config: ProcessConfig) -> RunnerError {
-    ProcessRunner::new(config).await.err().expect("it should not start")
+    let folder = config.folder.clone();
+    let error = ProcessRunner::new(config).await.expect_err("it should not start");
+    std::fs::remove_dir(folder).expect("and leave nothing behind");
+    error
 }

@@ -19,8 +19,8 @@ const KEPT: [&str; 5] =
 /// There to be found empty and read-only: a write to them should be told from a mistaken path.
 const EMPTY: [&str; 8] = ["/etc", "/home", "/mnt", "/opt", "/root", "/run", "/srv", "/var"];
 
-/// Programs and libraries, and what they read to work. Not all of `/etc`, where keys and passwords lie, and nothing
-/// of anybody's home.
+/// Programs and libraries, and what they read to work. Not all of `/etc`, where keys and passwords lie, and
+/// nothing of anybody's home.
 pub(super) const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -80,8 +80,8 @@ impl Wrap<'_> {
             false => args.add(["--unshare-user"]),
         }
         // As process 1 the supervisor can't be signalled by the task, and everything ends with it. Not
-        // --die-with-parent: that means the thread that started bubblewrap, and a worker's threads come and go. The
-        // supervisor sees the worker's end of the socket close instead.
+        // --die-with-parent: that means the thread that started bubblewrap, and a worker's threads come and go.
+        // The supervisor sees the worker's end of the socket close instead.
         args.add(["--as-pid-1"]);
         for folder in EMPTY {
             args.folder(Path::new(folder));

@@ -53,9 +53,9 @@ pub(super) struct Tail {
 pub(super) struct Facts {
     /// Why the worker stopped it, when it did.
     pub(super) cause: Option<Cause>,
-    /// Whether its program was started.
+    /// Whether its program may have been started.
     pub(super) started: bool,
-    /// Why it was not.
+    /// Why it was not after all.
     pub(super) failed: Option<String>,
     /// What its supervisor said at the end. `None` when that was gone before.
     pub(super) ended: Option<Ended>,
@@ -152,7 +152,7 @@ impl Facts {
         if let Some(cause) = self.cause {
             return of_cause(cause);
         }
-        if self.started {
+        if self.started && self.failed.is_none() {
             let message = "what watched over it was killed, and it with that";
             return Ending::new(Outcome::Failed, EndReason::Signal).because(message);
         }
@@ -305,7 +305,10 @@ mod tests {
         let mut facts = facts(Exit::Code(0), "bwrap: no such thing\n");
         facts.ended = None;
         assert_eq!(facts.ending().reason, EndReason::Signal);
-        facts.started = false;
+        facts.failed = Some("no such program".to_owned());
+        let ending = facts.ending();
+        assert_eq!((ending.reason, &*ending.message), (EndReason::NotStarted, "no such program"));
+        (facts.started, facts.failed) = (false, None);
         let ending = facts.ending();
         assert_eq!(
             (ending.reason, &*ending.message),

@@ -63,7 +63,8 @@ impl Execution {
         command.stdin(Stdio::from(OwnedFd::from(theirs)));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).env_clear().kill_on_drop(true);
         let mut child = command.spawn()?;
-        // With it goes this process's copy of the other end: only so is it seen when the supervisor closes its own.
+        // With it goes this process's copy of the other end: only so is it seen when the supervisor closes its
+        // own.
         drop(command);
         // One that does not listen is about to end, and its end says why.
         let _ = timeout_at(deadline, to.write_all(plan)).await;
@@ -138,7 +139,7 @@ impl Execution {
 
     fn note(&mut self, line: &str) {
         match Report::parse(line) {
-            Some(Report::Started) => self.facts.started = true,
+            Some(Report::Starting) => self.facts.started = true,
             Some(Report::Failed(why)) => self.facts.failed = Some(why),
             Some(Report::Ended(ended)) => self.facts.ended = Some(ended),
             None => {}

@@ -202,10 +202,10 @@ mod tests {
         let closed = folder.home().join("closed");
         fs::create_dir(&closed).unwrap();
         fs::write(closed.join("file"), "").unwrap();
-        fs::set_permissions(&closed, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, Permissions::from_mode(0o000)).unwrap();
         // Deeper than a path can be long, and than files may be open.
-        let script = "i=0; while [ $i -lt 3000 ]; do mkdir d && cd d || exit 1; i=$((i+1)); done";
-        let done = Command::new("sh").args(["-c", script]).current_dir(folder.home()).status();
+        let script = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')";
+        let done = Command::new("python3").args(["-c", script]).current_dir(folder.home()).status();
         assert!(done.unwrap().success());
         let path = folder.path().to_owned();
         drop(folder);

@@ -106,8 +106,8 @@ async fn ask_python(program: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     Some((program, lines.filter(|path| path != Path::new("/usr")).collect()))
 }
 
-/// The folder with which a program is installed: that above its `bin`, where its libraries lie too. Not when that is
-/// somebody's home.
+/// The folder with which a program is installed: that above its `bin`, where its libraries lie too. Not when that
+/// is somebody's home.
 fn around(program: &Path) -> Option<PathBuf> {
     let folder = program.parent()?;
     let above = folder.parent()?;
@@ -150,7 +150,9 @@ mod tests {
             program: "/opt/x/bin/x".into(),
             readable: Vec::new(),
         };
-        let args = |config| runtime(config).args(Path::new("/code/main.sh"), &["a".to_owned()]);
+        let args = |config: &RuntimeConfig| {
+            runtime(config).args(Path::new("/code/main.sh"), &["a".to_owned()])
+        };
         config.args = vec!["-e".to_owned()];
         assert_eq!(args(&config), ["-e", "/code/main.sh", "a"]);
         config.args = vec!["--from={file}".to_owned(), "-x".to_owned()];

@@ -12,8 +12,8 @@ const HUNT: Duration = Duration::from_secs(3);
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Kills what is left of a task that has lost its supervisor, which was killed by the task or by somebody who should
-/// not. Says how many there were.
+/// Kills what is left of a task that has lost its supervisor, which was killed by the task or by somebody who
+/// should not. Says how many there were.
 ///
 /// They are known by their user when they have one of their own, otherwise by what was in their environment when
 /// they started.

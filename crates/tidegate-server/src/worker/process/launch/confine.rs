@@ -9,11 +9,13 @@ use std::process::{Command, ExitCode, Stdio};
 
 /// Files that one process may have open.
 const OPEN_FILES_MAX: u64 = 1024;
+/// What a thread's stack takes when nobody says otherwise.
+const STACK_BYTES: u64 = 8 << 20;
 /// After the signal that says so, a process that goes on is killed.
 const CPU_GRACE_S: u64 = 2;
 
-/// Gives up what the task may not have, and becomes the task. Returns only when that failed; the supervisor is told
-/// why over this process's standard input.
+/// Gives up what the task may not have, and becomes the task. Returns only when that failed; the supervisor is
+/// told why over this process's standard input.
 pub(super) fn run() -> ExitCode {
     // A copy that closes when the task begins: its end is how the supervisor knows.
     let control = io::stdin().as_fd().try_clone_to_owned().map(File::from);
@@ -72,8 +74,36 @@ fn set_limits(limits: &Limits) -> rustix::io::Result<()> {
     set(Resource::Core, 0, 0)?;
     set(Resource::Nofile, OPEN_FILES_MAX, OPEN_FILES_MAX)?;
     set(Resource::Fsize, limits.file_bytes, limits.file_bytes)?;
-    set(Resource::Cpu, limits.cpu_s, limits.cpu_s + CPU_GRACE_S)?;
+    set(Resource::Cpu, limits.cpu_s, limits.cpu_s.saturating_add(CPU_GRACE_S))?;
     set(Resource::Nproc, limits.processes_of_user, limits.processes_of_user)?;
     // Not the address space: many runtimes reserve far more of it than they ever use.
-    set(Resource::Data, limits.memory_bytes, limits.memory_bytes)
+    let data_bytes = data_bytes_max(limits);
+    set(Resource::Data, data_bytes, data_bytes)
+}
+
+/// The kernel counts what a process could write to, the watcher what it has written. Threads get stacks that they
+/// hardly use, so the kernel's limit has room for those, though never for more than the memory itself.
+fn data_bytes_max(limits: &Limits) -> u64 {
+    let stacks = u64::from(limits.processes).saturating_mul(STACK_BYTES);
+    limits.memory_bytes.saturating_add(stacks.min(limits.memory_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_stacks_but_not_for_twice_the_memory() {
+        let limits = |memory_bytes, processes| Limits {
+            memory_bytes,
+            processes,
+            processes_of_user: 0,
+            cpu_s: 0,
+            file_bytes: 0,
+            files: 0,
+        };
+        assert_eq!(data_bytes_max(&limits(1 << 30, 2)), (1 << 30) + (16 << 20));
+        assert_eq!(data_bytes_max(&limits(1 << 30, 10_000)), 2 << 30);
+        assert_eq!(data_bytes_max(&limits(u64::MAX, u32::MAX)), u64::MAX);
+    }
 }

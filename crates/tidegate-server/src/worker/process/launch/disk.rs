@@ -55,10 +55,14 @@ mod tests {
         std::os::unix::fs::symlink("/usr", folder.join("usr")).unwrap();
         let sparse = fs::File::create(folder.join("sparse")).unwrap();
         sparse.set_len(1 << 40).unwrap();
-        let all = used(&[folder.clone()], 100);
+        let all = used(std::slice::from_ref(&folder), 100);
         assert_eq!(all.files, 5);
         assert!((100_000..200_000).contains(&all.bytes), "{all:?}");
-        assert_eq!(used(&[folder.clone()], 3).files, 4, "it stops when there are too many");
+        assert_eq!(
+            used(std::slice::from_ref(&folder), 3).files,
+            4,
+            "it stops when there are too many"
+        );
         fs::remove_dir_all(folder).unwrap();
     }
 }

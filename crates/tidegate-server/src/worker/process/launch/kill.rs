@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 /// How often a tree is looked through for processes that were not there before. A tree that still grows after so
 /// many rounds is killed as it is, and looked at again.
 const FREEZE_ROUNDS_MAX: u32 = 20;
-/// How long processes may take to be gone after they were killed. A process that waits for a disk can't be hurried.
+/// How long processes may take to be gone after they were killed. A process that waits for a disk can't be
+/// hurried.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// Between two looks at whether they are gone.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -14,19 +15,20 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Everything below this process, and how its first child left.
 pub(super) struct Brood {
     this: i32,
-    first: Pid,
+    /// None when nothing became of it.
+    first: Option<Pid>,
     left: Option<WaitStatus>,
 }
 
 impl Brood {
-    pub(super) fn new(first: Pid) -> Self {
+    pub(super) fn new(first: Option<Pid>) -> Self {
         Self { this: sys::getpid().as_raw_nonzero().get(), first, left: None }
     }
 
     /// Waits for all that have ended, which is what makes them go away, and says how the first left, once it has.
     pub(super) fn reap(&mut self) -> Option<WaitStatus> {
         while let Ok(Some((pid, status))) = sys::wait(WaitOptions::NOHANG) {
-            if pid == self.first {
+            if Some(pid) == self.first {
                 self.left = Some(status);
             }
         }
@@ -43,7 +45,7 @@ impl Brood {
     /// Asks the first and its group to end.
     pub(super) fn terminate(&self) {
         // It may be gone already, and then there is nobody to ask.
-        let _ = sys::kill_process_group(self.first, Signal::TERM);
+        let _ = self.first.map(|first| sys::kill_process_group(first, Signal::TERM));
     }
 
     /// Kills all, and waits until they are gone, though not forever.

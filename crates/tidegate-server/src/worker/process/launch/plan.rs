@@ -50,8 +50,8 @@ pub(in crate::worker::process) struct Limits {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::worker::process) enum Report {
-    /// The task runs.
-    Started,
+    /// The task is about to be started. Whoever hears nothing else must take it that it was.
+    Starting,
     /// It could not be started.
     Failed(String),
     /// It is over, and nothing of it is left.
@@ -184,13 +184,13 @@ mod tests {
             breach: Some(Breach::Memory),
             told: false,
         };
-        for report in [Report::Started, Report::Failed("no\nway".into()), Report::Ended(ended)] {
+        for report in [Report::Starting, Report::Failed("no\nway".into()), Report::Ended(ended)] {
             let mut bytes = Vec::new();
             report.write(&mut bytes).unwrap();
             let text = String::from_utf8(bytes).unwrap();
             assert_eq!(Report::parse(text.trim_end()), Some(report));
         }
-        for bad in ["", "{}", "started", "{\"ended\":{}}", "\u{0}"] {
+        for bad in ["", "{}", "starting", "{\"ended\":{}}", "\u{0}"] {
             assert_eq!(Report::parse(bad), None, "{bad:?}");
         }
     }

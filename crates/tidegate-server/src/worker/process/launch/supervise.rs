@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// Processes that are about to leave when the first has left get so long to do so: a pipeline's other end, or the
 /// helper of a runtime that waits for its parent's end.
-const LEAVE_WITHIN: Duration = Duration::from_millis(100);
+const LEAVE_WITHIN: Duration = Duration::from_millis(300);
 /// Between two looks at whether they have.
 const LEAVE_LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -47,13 +47,17 @@ fn supervise() -> io::Result<()> {
     let plan = Plan::read(&mut from_worker)?;
     let early = from_worker.buffer().to_vec();
     let mut to_worker = control.try_clone()?;
+    Report::Starting.write(&mut to_worker)?;
+    // From here on nothing is a reason to leave early: what was started must be ended, whoever hears of it.
     match start(&plan) {
         Ok(first) => {
-            Report::Started.write(&mut to_worker)?;
             let ended = Supervisor::new(plan, first, control).run(&early);
             Report::Ended(ended).write(&mut to_worker)
         }
-        Err(error) => Report::Failed(error.to_string()).write(&mut to_worker),
+        Err(error) => {
+            Brood::new(None).kill();
+            Report::Failed(error.to_string()).write(&mut to_worker)
+        }
     }
 }
 
@@ -95,7 +99,7 @@ impl Supervisor {
     fn new(plan: Plan, first: Pid, control: UnixStream) -> Self {
         let watch = plan.watcher.then(|| Watch::new(plan.limits, plan.writable, Instant::now()));
         Self {
-            brood: Brood::new(first),
+            brood: Brood::new(Some(first)),
             watch,
             control,
             end: sys::pidfd_open(first, PidfdFlags::empty()).ok(),

@@ -7,16 +7,22 @@ use std::time::{Duration, Instant};
 
 /// Between two looks at the work folder, at the least.
 const DISK_EVERY: Duration = Duration::from_millis(200);
+/// Shares are read one process after the other, while processes come and go and the shares of the others change:
+/// so often in a row it must have been too much.
+const MEMORY_STRIKES: u32 = 2;
 /// Looking takes at most one part in so many of the time.
 const DISK_SHARE: u32 = 10;
 
-/// Holds a whole task against its limits. The kernel's own limits are for one process each, and a task may have many.
+/// Holds a whole task against its limits. The kernel's own limits are for one process each, and a task may have
+/// many.
 pub(super) struct Watch {
     limits: Limits,
     folders: Vec<PathBuf>,
     page_bytes: u64,
     ticks_per_s: u64,
     disk_next: Instant,
+    /// Looks in a row at which there was too much memory.
+    memory_strikes: u32,
 }
 
 impl Watch {
@@ -27,6 +33,7 @@ impl Watch {
             page_bytes: rustix::param::page_size() as u64,
             ticks_per_s: rustix::param::clock_ticks_per_second().max(1),
             disk_next: now,
+            memory_strikes: 0,
         }
     }
 
@@ -37,26 +44,35 @@ impl Watch {
         self.of_processes(processes, reaped_ticks).or_else(|| self.of_files(now))
     }
 
-    fn of_processes(&self, processes: &[Process], reaped_ticks: u64) -> Option<Breach> {
+    fn of_processes(&mut self, processes: &[Process], reaped_ticks: u64) -> Option<Breach> {
         let threads: u32 = processes.iter().map(|process| process.threads).sum();
         if threads > self.limits.processes {
             return Some(Breach::Processes);
         }
-        if self.exceeds_memory(processes) {
+        self.memory_strikes = match self.exceeds_memory(processes) {
+            true => self.memory_strikes + 1,
+            false => 0,
+        };
+        if self.memory_strikes >= MEMORY_STRIKES {
             return Some(Breach::Memory);
         }
         let ticks = reaped_ticks + processes.iter().map(|process| process.cpu_ticks).sum::<u64>();
         (ticks / self.ticks_per_s >= self.limits.cpu_s.max(1)).then_some(Breach::Cpu)
     }
 
-    /// Pages that several share are counted once for each of them by the quick count. Only when that is too much is
-    /// each share asked for, which the kernel has to walk the page tables for.
+    /// Pages that several share are counted once for each of them by the quick count. Only when that is too much
+    /// is each share asked for, which the kernel has to walk the page tables for.
     fn exceeds_memory(&self, processes: &[Process]) -> bool {
         let quick = |process: &Process| process.resident_pages * self.page_bytes;
+        // Whose share can't be read is leaving, and has none any more, or hides it.
+        let own = |process: &Process| {
+            own_bytes(process.pid)
+                .or_else(|| Process::read(process.pid).map(|now| quick(&now)))
+                .unwrap_or(0)
+        };
         let max = self.limits.memory_bytes;
         processes.iter().map(quick).sum::<u64>() > max
-            && processes.iter().map(|one| own_bytes(one.pid).unwrap_or(quick(one))).sum::<u64>()
-                > max
+            && processes.iter().map(own).sum::<u64>() > max
     }
 
     fn of_files(&mut self, now: Instant) -> Option<Breach> {
@@ -102,7 +118,7 @@ mod tests {
         files: 10,
     };
 
-    fn process(threads: u32, cpu_ticks: u64, resident_pages: u64) -> Process {
+    fn process(threads: u32, cpu_ticks: u64) -> Process {
         // No process has this number, so nobody's share can be asked for.
         Process {
             pid: -1,
@@ -110,37 +126,39 @@ mod tests {
             alive: true,
             threads,
             cpu_ticks,
-            resident_pages,
+            resident_pages: 1,
             started: 0,
             reaped_ticks: 0,
         }
     }
 
-    fn watch() -> Watch {
-        Watch {
-            page_bytes: 4096,
-            ticks_per_s: 100,
-            ..Watch::new(LIMITS, Vec::new(), Instant::now())
-        }
+    fn watch(limits: Limits) -> Watch {
+        let watch = Watch::new(limits, Vec::new(), Instant::now());
+        Watch { ticks_per_s: 100, ..watch }
     }
 
     #[test]
     fn limits_are_for_all_processes_together() {
-        let watch = watch();
-        assert_eq!(watch.of_processes(&[process(2, 99, 1), process(2, 99, 1)], 0), None);
+        let mut watch = watch(LIMITS);
+        assert_eq!(watch.of_processes(&[process(2, 99), process(2, 99)], 0), None);
+        assert_eq!(watch.of_processes(&[process(2, 0), process(3, 0)], 0), Some(Breach::Processes));
         assert_eq!(
-            watch.of_processes(&[process(2, 0, 0), process(3, 0, 0)], 0),
-            Some(Breach::Processes)
-        );
-        assert_eq!(
-            watch.of_processes(&[process(1, 0, 200_000), process(1, 0, 200_000)], 0),
-            Some(Breach::Memory)
-        );
-        assert_eq!(
-            watch.of_processes(&[process(1, 99, 0), process(1, 99, 0)], 2),
+            watch.of_processes(&[process(1, 99), process(1, 99)], 2),
             Some(Breach::Cpu),
             "with what ended processes used"
         );
+    }
+
+    #[test]
+    fn memory_is_looked_at_twice_and_what_has_left_has_none() {
+        let this = Process::read(std::process::id().cast_signed()).unwrap();
+        let this = Process { threads: 1, cpu_ticks: 0, ..this };
+        let mut tight = watch(Limits { memory_bytes: 1, ..LIMITS });
+        assert_eq!(tight.of_processes(&[this], 0), None);
+        assert_eq!(tight.of_processes(&[process(1, 0)], 0), None, "it has left");
+        assert_eq!(tight.of_processes(&[this], 0), None);
+        assert_eq!(tight.of_processes(&[this], 0), Some(Breach::Memory));
+        assert_eq!(watch(LIMITS).of_processes(&[this], 0), None);
     }
 
     #[test]
