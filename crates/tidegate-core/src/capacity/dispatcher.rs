@@ -51,8 +51,8 @@ struct Placing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
-    /// Asks the ledger.
-    Leasing,
+    /// Asks the ledger. What it will say is out of date, when it has changed since it was asked.
+    Leasing { changed: bool },
     /// Has a place in the ledger's line, or may have one.
     InLedgerLine,
     /// Asks an executor to keep a slot.
@@ -184,7 +184,8 @@ impl Dispatcher {
     /// What the ledger said to an attempt. With what to do next.
     pub fn leased(&mut self, ticket: Ticket, answer: LeaseAnswer, now: Duration) -> Option<Order> {
         let placing = self.placed.get(&ticket).copied();
-        let asked = placing.filter(|it| matches!(it.stage, Stage::Leasing | Stage::InLedgerLine));
+        let asked =
+            placing.filter(|it| matches!(it.stage, Stage::Leasing { .. } | Stage::InLedgerLine));
         let Some(placing) = asked else {
             // It was withdrawn while the ledger was asked; what the ledger gave goes back. But the second of two
             // answers takes nothing from one that has its slot.
@@ -202,7 +203,11 @@ impl Dispatcher {
             }
             LeaseAnswer::Waiting => {
                 self.placed.insert(ticket, Placing { stage: Stage::InLedgerLine, ..placing });
-                None
+                // What freed a slot in the meantime may have been the last that ever does.
+                match placing.stage {
+                    Stage::Leasing { changed: true } => self.ask_again(ticket, now),
+                    _ => None,
+                }
             }
             LeaseAnswer::Unavailable => {
                 self.ledger_after = Some(now.saturating_add(LEDGER_PAUSE));
@@ -217,18 +222,25 @@ impl Dispatcher {
     /// keeps their places there. Those for whom no executor is left come back to the manager's own line.
     pub fn ledger_changed(&mut self, now: Duration) -> Vec<Order> {
         let in_line = self.placed.iter().filter(|(_, it)| it.stage == Stage::InLedgerLine);
-        let mut waiting: Vec<_> = in_line.map(|(ticket, it)| (it.place, *ticket, *it)).collect();
-        waiting.sort_by_key(|(place, ..)| *place);
-        let again = waiting.into_iter().filter_map(|(_, ticket, placing)| {
-            let open = self.world.fleet.open(placing.runtime, now);
-            let executors: Vec<_> = open.map(|(id, _)| id).collect();
-            if executors.is_empty() {
-                return self.send_back(ticket);
+        let mut waiting: Vec<_> = in_line.map(|(ticket, it)| (it.place, *ticket)).collect();
+        waiting.sort_unstable();
+        for placing in self.placed.values_mut() {
+            if let Stage::Leasing { changed } = &mut placing.stage {
+                *changed = true;
             }
-            self.placed.insert(ticket, Placing { stage: Stage::Leasing, ..placing });
-            Some(Order::Lease { ticket, executors })
-        });
-        again.collect()
+        }
+        waiting.into_iter().filter_map(|(_, ticket)| self.ask_again(ticket, now)).collect()
+    }
+
+    fn ask_again(&mut self, ticket: Ticket, now: Duration) -> Option<Order> {
+        let placing = self.placed.get_mut(&ticket)?;
+        let open = self.world.fleet.open(placing.runtime, now);
+        let executors: Vec<_> = open.map(|(id, _)| id).collect();
+        if executors.is_empty() {
+            return self.send_back(ticket);
+        }
+        placing.stage = Stage::Leasing { changed: false };
+        Some(Order::Lease { ticket, executors })
     }
 
     /// An attempt is over, or lost for good: its slot is free. With what is to be undone at the ledger.
@@ -275,7 +287,7 @@ impl Dispatcher {
                 (_, None) => break,
                 (Protocol::Leased, _) => {
                     *self.world.leasing.entry(runtime).or_default() += 1;
-                    (Stage::Leasing, Order::Lease { ticket, executors })
+                    (Stage::Leasing { changed: false }, Order::Lease { ticket, executors })
                 }
                 (Protocol::Reserved, Some(executor)) => {
                     self.occupy(executor);
@@ -307,7 +319,7 @@ impl Dispatcher {
     #[must_use]
     pub fn ahead_of(&self, ticket: Ticket) -> Option<u64> {
         match self.placed.get(&ticket).map(|placing| placing.stage) {
-            Some(Stage::Leasing | Stage::InLedgerLine | Stage::Reserving(_)) => Some(0),
+            Some(Stage::Leasing { .. } | Stage::InLedgerLine | Stage::Reserving(_)) => Some(0),
             Some(_) => None,
             None => self.world.line.ahead_of(ticket),
         }
@@ -376,7 +388,7 @@ impl Dispatcher {
     fn end(&mut self, ticket: Ticket) -> Option<Order> {
         let placing = self.placed.remove(&ticket)?;
         match placing.stage {
-            Stage::Leasing | Stage::InLedgerLine => {
+            Stage::Leasing { .. } | Stage::InLedgerLine => {
                 self.asks_no_more(placing.runtime);
                 return Some(Order::Unlease { ticket });
             }
