@@ -1,5 +1,7 @@
 //! What the placements promise, with tasks of 50 ms on executors of one slot, in virtual time.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 use std::time::Duration;
 use tidegate_core::capacity::Placement;
 use tidegate_sim::executors::{

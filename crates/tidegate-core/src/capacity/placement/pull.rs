@@ -11,6 +11,9 @@ pub struct Pull {
     reserves: bool,
 }
 
+/// The place in the line, the room, the executor: the smallest is next.
+type Rank = (Place, Reverse<u32>, ExecutorId);
+
 // === impl Pull ===
 
 impl Pull {
@@ -35,7 +38,7 @@ impl PlaceNext for Pull {
         if world.line.is_empty() {
             return None;
         }
-        let mut best: Option<((Place, Reverse<u32>, ExecutorId), Ticket)> = None;
+        let mut best: Option<(Rank, Ticket)> = None;
         for (id, executor) in world.fleet.roomy() {
             let free = executor.free(now);
             if free == 0 {
