@@ -31,7 +31,8 @@ fn a_law_that_is_not_there_is_a_mistake_that_names_those_that_are() {
 
 #[test]
 fn the_table_of_placements_in_the_documentation_is_what_the_command_prints() {
-    const COMMAND: &str = "tidegate sim --compare placement=pull,optimistic,semaphore,queue,reserve,seed \
+    const COMMAND: &str = "tidegate sim \
+                           --compare placement=pull,optimistic,semaphore,queue,reserve,seed \
                            --executors 3,30 --tasks 50000";
     let args: Vec<_> = COMMAND.split(' ').skip(2).collect();
     let output = sim(&args);

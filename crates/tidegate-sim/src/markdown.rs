@@ -1,7 +1,7 @@
 use std::fmt;
 
-/// Writes a table in Markdown whose columns are as wide as their widest cell. The first so many columns are names, and
-/// stand left; the others are numbers, and stand right.
+/// Writes a table in Markdown whose columns are as wide as their widest cell. The first so many columns are names,
+/// and stand left; the others are numbers, and stand right.
 pub(crate) fn table<const COLUMNS: usize>(
     f: &mut fmt::Formatter<'_>,
     head: [&str; COLUMNS],

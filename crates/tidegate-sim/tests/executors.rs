@@ -39,8 +39,8 @@ fn no_placement_of_ours_wastes_a_submission_that_it_could_have_known_of() {
 fn waits_are_short() {
     let three = run(&steady(PULL, 3, 0.8));
     assert!(three.wait_mean_ms <= 34.0, "{three:?}");
-    // With a round trip of 1 ms no line that is served in order can do better than 185 ms in the long run: a slot is
-    // taken for 51 ms, and three of those at 0.8 / 50 ms wait that long. With half of it 180 ms are kept.
+    // With a round trip of 1 ms no line that is served in order can do better than 185 ms in the long run: a slot
+    // is taken for 51 ms, and three of those at 0.8 / 50 ms wait that long. With half of it 180 ms are kept.
     assert!(three.wait_p99_ms <= 190.0, "{three:?}");
     let hop = Duration::from_micros(250);
     let near = run(&ExecutorsScenario { hop, ..steady(PULL, 3, 0.8) });

@@ -12,8 +12,8 @@ const UNREACHABLE_PAUSE: Duration = Duration::from_secs(1);
 /// How long a ledger that can't be asked is left alone.
 const LEDGER_PAUSE: Duration = Duration::from_millis(200);
 
-/// Decides which waiting attempt goes to which executor, and when. It is told what happens, and says what to do; it
-/// neither sends nor waits, so that the server and the simulator run the same one.
+/// Decides which waiting attempt goes to which executor, and when. It is told what happens, and says what to do;
+/// it neither sends nor waits, so that the server and the simulator run the same one.
 ///
 /// ```
 /// use std::time::Duration;
@@ -113,8 +113,8 @@ impl Dispatcher {
         self.strategy.lost_executor(id);
     }
 
-    /// What an executor says of itself: so many slots taken. `changes` is what [`changes`](Self::changes) said when it was
-    /// asked: a report from before something changed says nothing of others.
+    /// What an executor says of itself: so many slots taken. `changes` is what [`changes`](Self::changes) said
+    /// when it was asked: a report from before something changed says nothing of others.
     pub fn reported(&mut self, id: ExecutorId, taken: u32, changes: u64) {
         if self.world.fleet.get(id).is_some_and(|belief| belief.changes == changes) {
             self.world.fleet.change(id, |belief| {
@@ -132,8 +132,9 @@ impl Dispatcher {
         self.world.fleet.get(id).map_or(0, |belief| belief.changes)
     }
 
-    /// What an executor said to an attempt that was sent to it. Each order is answered once: when an answer was lost, by
-    /// what the executor says when it is asked what became of the attempt. With what is to be undone at the ledger.
+    /// What an executor said to an attempt that was sent to it. Each order is answered once: when an answer was
+    /// lost, by what the executor says when it is asked what became of the attempt. With what is to be undone at
+    /// the ledger.
     pub fn answered(&mut self, ticket: Ticket, answer: Answer, now: Duration) -> Option<Order> {
         let Some(Stage::Sent { to, leased }) = self.placed.get(&ticket).map(|it| it.stage) else {
             return None;
@@ -218,8 +219,8 @@ impl Dispatcher {
         }
     }
 
-    /// Slots may have come free in the ledger, or time goes by: those in its line ask again, in their order, which also
-    /// keeps their places there. Those for whom no executor is left come back to the manager's own line.
+    /// Slots may have come free in the ledger, or time goes by: those in its line ask again, in their order, which
+    /// also keeps their places there. Those for whom no executor is left come back to the manager's own line.
     pub fn ledger_changed(&mut self, now: Duration) -> Vec<Order> {
         let in_line = self.placed.iter().filter(|(_, it)| it.stage == Stage::InLedgerLine);
         let mut waiting: Vec<_> = in_line.map(|(ticket, it)| (it.place, *ticket)).collect();

@@ -1,8 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tidegate_core::capacity::{ExecutorId, LeaseAnswer, Ticket};
 
-/// A shared ledger of slots, one for each executor: who holds which, and who waits, first come first served. Everybody
-/// here can use every executor, so that the first in line is the next to be served.
+/// A shared ledger of slots, one for each executor: who holds which, and who waits, first come first served.
+/// Everybody here can use every executor, so that the first in line is the next to be served.
 #[derive(Debug)]
 pub(super) struct SimLedger {
     free: BTreeSet<ExecutorId>,

@@ -1,5 +1,5 @@
-//! Tasks, a manager and executors in virtual time, under the dispatcher and the slots that ship; and the loop of the
-//! seed beside them.
+//! Tasks, a manager and executors in virtual time, under the dispatcher and the slots that ship; and the loop of
+//! the seed beside them.
 //!
 //! Every message takes its time, and each is counted. Arrivals and how long tasks take are the same under every
 //! placement, so that what differs is the placement.

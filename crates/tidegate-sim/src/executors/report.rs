@@ -11,8 +11,8 @@ pub struct ExecutorsReport {
     pub wasted: u64,
     /// How many requests and replies there were.
     pub messages: u64,
-    /// The mean of the time from a task's arrival to its start, in milliseconds; who has not started counts with what
-    /// it has waited so far.
+    /// The mean of the time from a task's arrival to its start, in milliseconds; who has not started counts with
+    /// what it has waited so far.
     pub wait_mean_ms: f64,
     /// 99 % of tasks waited at most this long, in milliseconds.
     pub wait_p99_ms: f64,
@@ -20,8 +20,8 @@ pub struct ExecutorsReport {
     pub used: f64,
     /// How long after the burst nobody waited any more; `None` without a burst, or when somebody always did.
     pub recovered: Option<Duration>,
-    /// Of those who were told that they would wait, how long they did, as a multiple of what they were told: at the
-    /// tenth, the fiftieth and the ninetieth percentile.
+    /// Of those who were told that they would wait, how long they did, as a multiple of what they were told: at
+    /// the tenth, the fiftieth and the ninetieth percentile.
     pub came_per_told: [Option<f64>; 3],
 }
 

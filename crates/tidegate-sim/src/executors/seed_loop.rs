@@ -1,6 +1,6 @@
-//! The seed's recommended loop, to compare with: a worker takes a task, asks every executor in random order, and when
-//! all are full sleeps for min(2^attempt + U(0, 1), 60) s before it asks all again, at most 100 times. All the while
-//! the task is the worker's only one.
+//! The seed's recommended loop, to compare with: a worker takes a task, asks every executor in random order, and
+//! when all are full sleeps for min(2^attempt + U(0, 1), 60) s before it asks all again, at most 100 times. All
+//! the while the task is the worker's only one.
 
 use super::load::TaskLoad;
 use super::measure::Measure;

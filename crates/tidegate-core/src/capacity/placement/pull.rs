@@ -4,8 +4,8 @@ use super::{PlaceNext, Protocol, Step, World};
 use std::cmp::Reverse;
 use std::time::Duration;
 
-/// One line. As long as an executor has a free slot and somebody waits who can use it, the first who can goes there; of
-/// several executors to the one with the most room.
+/// One line. As long as an executor has a free slot and somebody waits who can use it, the first who can goes
+/// there; of several executors to the one with the most room.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pull {
     reserves: bool,
