@@ -226,3 +226,13 @@ fn a_more_urgent_attempt_is_taken_from_another_executors_line() {
         running = urgent;
     }
 }
+
+#[test]
+fn a_change_of_the_ledger_while_it_is_asked_is_not_missed() {
+    let mut it = dispatcher(Placement::Semaphore, 1, 1);
+    let asked = orders(&mut it, NOW);
+    assert!(it.ledger_changed(NOW).is_empty(), "its answer is on its way");
+    let again = it.leased(Ticket(0), LeaseAnswer::Waiting, NOW);
+    assert_eq!(again.as_ref(), asked.first(), "it may have been said before the slot was free");
+    assert_eq!(it.leased(Ticket(0), LeaseAnswer::Waiting, NOW), None, "nothing has changed since");
+}

@@ -6,9 +6,9 @@ use tidegate_core::admission::MessagePriority;
 pub(crate) type Time = u64;
 
 /// What will happen, in order of time; of what happens at the same time, what was planned first.
-#[derive(Debug, Default)]
-pub(crate) struct Agenda {
-    heap: BinaryHeap<Entry>,
+#[derive(Debug)]
+pub(crate) struct Agenda<E = Event> {
+    heap: BinaryHeap<Entry<E>>,
     planned: u64,
 }
 
@@ -28,47 +28,53 @@ pub(crate) enum Event {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Entry<E> {
     at: Time,
     rank: u64,
-    event: Event,
+    event: E,
 }
 
 // === impl Agenda ===
 
-impl Agenda {
-    pub(crate) fn plan(&mut self, at: Time, event: Event) {
+impl<E> Default for Agenda<E> {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::new(), planned: 0 }
+    }
+}
+
+impl<E> Agenda<E> {
+    pub(crate) fn plan(&mut self, at: Time, event: E) {
         self.planned += 1;
         self.heap.push(Entry { at, rank: self.planned, event });
     }
 
-    pub(crate) fn next(&mut self) -> Option<(Time, Event)> {
+    pub(crate) fn next(&mut self) -> Option<(Time, E)> {
         self.heap.pop().map(|entry| (entry.at, entry.event))
     }
 }
 
 // === impl Entry ===
 
-impl Ord for Entry {
+impl<E> Ord for Entry<E> {
     /// Reversed: the heap gives its greatest first, and the earliest is wanted.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.rank).cmp(&(self.at, self.rank))
     }
 }
 
-impl PartialOrd for Entry {
+impl<E> PartialOrd for Entry<E> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Entry {
+impl<E> PartialEq for Entry<E> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Entry {}
+impl<E> Eq for Entry<E> {}
 
 #[cfg(test)]
 mod tests {

@@ -16,6 +16,8 @@
 //! ```
 
 mod agenda;
+pub mod executors;
+mod markdown;
 pub mod pipeline;
 mod places;
 mod random;

@@ -12,8 +12,8 @@ const UNREACHABLE_PAUSE: Duration = Duration::from_secs(1);
 /// How long a ledger that can't be asked is left alone.
 const LEDGER_PAUSE: Duration = Duration::from_millis(200);
 
-/// Decides which waiting attempt goes to which executor, and when. It is told what happens, and says what to do; it
-/// neither sends nor waits, so that the server and the simulator run the same one.
+/// Decides which waiting attempt goes to which executor, and when. It is told what happens, and says what to do;
+/// it neither sends nor waits, so that the server and the simulator run the same one.
 ///
 /// ```
 /// use std::time::Duration;
@@ -51,8 +51,8 @@ struct Placing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
-    /// Asks the ledger.
-    Leasing,
+    /// Asks the ledger. What it will say is out of date, when it has changed since it was asked.
+    Leasing { changed: bool },
     /// Has a place in the ledger's line, or may have one.
     InLedgerLine,
     /// Asks an executor to keep a slot.
@@ -113,8 +113,8 @@ impl Dispatcher {
         self.strategy.lost_executor(id);
     }
 
-    /// What an executor says of itself: so many slots taken. `changes` is what [`changes`](Self::changes) said when it was
-    /// asked: a report from before something changed says nothing of others.
+    /// What an executor says of itself: so many slots taken. `changes` is what [`changes`](Self::changes) said
+    /// when it was asked: a report from before something changed says nothing of others.
     pub fn reported(&mut self, id: ExecutorId, taken: u32, changes: u64) {
         if self.world.fleet.get(id).is_some_and(|belief| belief.changes == changes) {
             self.world.fleet.change(id, |belief| {
@@ -132,8 +132,9 @@ impl Dispatcher {
         self.world.fleet.get(id).map_or(0, |belief| belief.changes)
     }
 
-    /// What an executor said to an attempt that was sent to it. Each order is answered once: when an answer was lost, by
-    /// what the executor says when it is asked what became of the attempt. With what is to be undone at the ledger.
+    /// What an executor said to an attempt that was sent to it. Each order is answered once: when an answer was
+    /// lost, by what the executor says when it is asked what became of the attempt. With what is to be undone at
+    /// the ledger.
     pub fn answered(&mut self, ticket: Ticket, answer: Answer, now: Duration) -> Option<Order> {
         let Some(Stage::Sent { to, leased }) = self.placed.get(&ticket).map(|it| it.stage) else {
             return None;
@@ -184,7 +185,8 @@ impl Dispatcher {
     /// What the ledger said to an attempt. With what to do next.
     pub fn leased(&mut self, ticket: Ticket, answer: LeaseAnswer, now: Duration) -> Option<Order> {
         let placing = self.placed.get(&ticket).copied();
-        let asked = placing.filter(|it| matches!(it.stage, Stage::Leasing | Stage::InLedgerLine));
+        let asked =
+            placing.filter(|it| matches!(it.stage, Stage::Leasing { .. } | Stage::InLedgerLine));
         let Some(placing) = asked else {
             // It was withdrawn while the ledger was asked; what the ledger gave goes back. But the second of two
             // answers takes nothing from one that has its slot.
@@ -202,7 +204,11 @@ impl Dispatcher {
             }
             LeaseAnswer::Waiting => {
                 self.placed.insert(ticket, Placing { stage: Stage::InLedgerLine, ..placing });
-                None
+                // What freed a slot in the meantime may have been the last that ever does.
+                match placing.stage {
+                    Stage::Leasing { changed: true } => self.ask_again(ticket, now),
+                    _ => None,
+                }
             }
             LeaseAnswer::Unavailable => {
                 self.ledger_after = Some(now.saturating_add(LEDGER_PAUSE));
@@ -213,22 +219,29 @@ impl Dispatcher {
         }
     }
 
-    /// Slots may have come free in the ledger, or time goes by: those in its line ask again, in their order, which also
-    /// keeps their places there. Those for whom no executor is left come back to the manager's own line.
+    /// Slots may have come free in the ledger, or time goes by: those in its line ask again, in their order, which
+    /// also keeps their places there. Those for whom no executor is left come back to the manager's own line.
     pub fn ledger_changed(&mut self, now: Duration) -> Vec<Order> {
         let in_line = self.placed.iter().filter(|(_, it)| it.stage == Stage::InLedgerLine);
-        let mut waiting: Vec<_> = in_line.map(|(ticket, it)| (it.place, *ticket, *it)).collect();
-        waiting.sort_by_key(|(place, ..)| *place);
-        let again = waiting.into_iter().filter_map(|(_, ticket, placing)| {
-            let open = self.world.fleet.open(placing.runtime, now);
-            let executors: Vec<_> = open.map(|(id, _)| id).collect();
-            if executors.is_empty() {
-                return self.send_back(ticket);
+        let mut waiting: Vec<_> = in_line.map(|(ticket, it)| (it.place, *ticket)).collect();
+        waiting.sort_unstable();
+        for placing in self.placed.values_mut() {
+            if let Stage::Leasing { changed } = &mut placing.stage {
+                *changed = true;
             }
-            self.placed.insert(ticket, Placing { stage: Stage::Leasing, ..placing });
-            Some(Order::Lease { ticket, executors })
-        });
-        again.collect()
+        }
+        waiting.into_iter().filter_map(|(_, ticket)| self.ask_again(ticket, now)).collect()
+    }
+
+    fn ask_again(&mut self, ticket: Ticket, now: Duration) -> Option<Order> {
+        let placing = self.placed.get_mut(&ticket)?;
+        let open = self.world.fleet.open(placing.runtime, now);
+        let executors: Vec<_> = open.map(|(id, _)| id).collect();
+        if executors.is_empty() {
+            return self.send_back(ticket);
+        }
+        placing.stage = Stage::Leasing { changed: false };
+        Some(Order::Lease { ticket, executors })
     }
 
     /// An attempt is over, or lost for good: its slot is free. With what is to be undone at the ledger.
@@ -275,7 +288,7 @@ impl Dispatcher {
                 (_, None) => break,
                 (Protocol::Leased, _) => {
                     *self.world.leasing.entry(runtime).or_default() += 1;
-                    (Stage::Leasing, Order::Lease { ticket, executors })
+                    (Stage::Leasing { changed: false }, Order::Lease { ticket, executors })
                 }
                 (Protocol::Reserved, Some(executor)) => {
                     self.occupy(executor);
@@ -307,7 +320,7 @@ impl Dispatcher {
     #[must_use]
     pub fn ahead_of(&self, ticket: Ticket) -> Option<u64> {
         match self.placed.get(&ticket).map(|placing| placing.stage) {
-            Some(Stage::Leasing | Stage::InLedgerLine | Stage::Reserving(_)) => Some(0),
+            Some(Stage::Leasing { .. } | Stage::InLedgerLine | Stage::Reserving(_)) => Some(0),
             Some(_) => None,
             None => self.world.line.ahead_of(ticket),
         }
@@ -376,7 +389,7 @@ impl Dispatcher {
     fn end(&mut self, ticket: Ticket) -> Option<Order> {
         let placing = self.placed.remove(&ticket)?;
         match placing.stage {
-            Stage::Leasing | Stage::InLedgerLine => {
+            Stage::Leasing { .. } | Stage::InLedgerLine => {
                 self.asks_no_more(placing.runtime);
                 return Some(Order::Unlease { ticket });
             }

@@ -5,8 +5,8 @@ const WEIGHT: f64 = 1.0 / 30.0;
 
 /// How long those who wait will have to, by how long tasks have held their slots.
 ///
-/// With `s` slots and tasks that hold them for `t` on average, a slot frees every `t / s`; whoever has `n` before it
-/// waits for the slots that are free to be gone and for `n + 1` minus as many to free.
+/// With `s` slots and tasks that hold them for `t` on average, a slot frees every `t / s`; whoever has `n` before
+/// it waits for the slots that are free to be gone and for `n + 1` minus as many to free.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WaitEstimate {
     held_s: Option<f64>,
@@ -30,8 +30,8 @@ impl WaitEstimate {
         self.held_s.map(Duration::from_secs_f64)
     }
 
-    /// How much longer one waits who has so many before it. `None` when nobody can know: no slot is there, or none has
-    /// freed yet.
+    /// How much longer one waits who has so many before it. `None` when nobody can know: no slot is there, or none
+    /// has freed yet.
     ///
     /// ```
     /// use std::time::Duration;

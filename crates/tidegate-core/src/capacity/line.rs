@@ -27,8 +27,8 @@ pub enum Serves {
     Only(Vec<RuntimeId>),
 }
 
-/// Those who wait for a slot: by priority, and within a priority in the order in which they came. One who comes back,
-/// because an executor would not have it, comes back to its old place.
+/// Those who wait for a slot: by priority, and within a priority in the order in which they came. One who comes
+/// back, because an executor would not have it, comes back to its old place.
 ///
 /// ```
 /// use tidegate_core::admission::MessagePriority::{High, Normal};

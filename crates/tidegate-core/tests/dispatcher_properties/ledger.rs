@@ -1,8 +1,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use tidegate_core::capacity::{ExecutorId, LeaseAnswer, Order, Ticket};
 
-/// A ledger, as plain as can be: who holds which slot, and who waits in which order. It is asked over one connection,
-/// so that what is said first is heard first.
+/// A ledger, as plain as can be: who holds which slot, and who waits in which order. It is asked over one
+/// connection, so that what is said first is heard first.
 #[derive(Debug, Default)]
 pub struct LedgerModel {
     holders: BTreeMap<Ticket, ExecutorId>,

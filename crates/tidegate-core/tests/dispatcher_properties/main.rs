@@ -1,6 +1,8 @@
 //! Random interleavings of everything that can happen to a dispatcher, with executors that keep their own slots, a
 //! ledger, answers that are late, lost or doubled, crashes and other managers.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 mod checks;
 mod executors;
 mod ledger;

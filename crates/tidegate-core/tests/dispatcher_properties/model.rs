@@ -315,7 +315,9 @@ impl Model {
             match answer {
                 LeaseAnswer::Granted(_) => {}
                 LeaseAnswer::Waiting => {
-                    self.views.insert(ticket, View::InLedgerLine);
+                    let left = matches!(next, Some(Order::Unlease { .. }));
+                    let view = if left { View::Waits } else { View::InLedgerLine };
+                    self.views.insert(ticket, view);
                 }
                 LeaseAnswer::Unavailable => {
                     self.views.insert(ticket, View::InLedgerLine);

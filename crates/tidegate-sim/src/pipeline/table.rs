@@ -1,4 +1,5 @@
 use super::{Comparison, Row};
+use crate::markdown;
 use std::fmt;
 use std::time::Duration;
 
@@ -22,34 +23,9 @@ const NAMES: usize = 2;
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cells: Vec<[String; HEAD.len()]> = self.rows.iter().map(Row::cells).collect();
-        let widths: [usize; HEAD.len()] = std::array::from_fn(|column| {
-            let of_cells = cells.iter().map(|row| row[column].chars().count()).max();
-            of_cells.unwrap_or_default().max(HEAD[column].chars().count())
-        });
-        line(f, &HEAD.map(str::to_owned), &widths)?;
-        let rules = std::array::from_fn(|column| {
-            let width = widths[column];
-            if column < NAMES { "-".repeat(width) } else { format!("{}:", "-".repeat(width - 1)) }
-        });
-        line(f, &rules, &widths)?;
-        cells.iter().try_for_each(|row| line(f, row, &widths))
+        let cells: Vec<_> = self.rows.iter().map(Row::cells).collect();
+        markdown::table(f, HEAD, NAMES, &cells)
     }
-}
-
-fn line(
-    f: &mut fmt::Formatter<'_>,
-    cells: &[String; HEAD.len()],
-    widths: &[usize; HEAD.len()],
-) -> fmt::Result {
-    for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
-        if column < NAMES {
-            write!(f, "| {cell:width$} ")?;
-        } else {
-            write!(f, "| {cell:>width$} ")?;
-        }
-    }
-    writeln!(f, "|")
 }
 
 // === impl Row ===

@@ -3,9 +3,9 @@ use super::super::fleet::ExecutorBelief;
 use super::{PlaceNext, Protocol, Step, World};
 use std::time::Duration;
 
-/// The less loaded of two executors is asked, whatever others have there: it refuses when it is full, and is then left
-/// alone for as long as it said or until something of ours ends there. Only who is full of our own is not asked: it
-/// would refuse each of a long line, every time that one ends.
+/// The less loaded of two executors is asked, whatever others have there: it refuses when it is full, and is then
+/// left alone for as long as it said or until something of ours ends there. Only who is full of our own is not
+/// asked: it would refuse each of a long line, every time that one ends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Optimistic;
 

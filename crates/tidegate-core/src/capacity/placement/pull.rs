@@ -4,12 +4,15 @@ use super::{PlaceNext, Protocol, Step, World};
 use std::cmp::Reverse;
 use std::time::Duration;
 
-/// One line. As long as an executor has a free slot and somebody waits who can use it, the first who can goes there; of
-/// several executors to the one with the most room.
+/// One line. As long as an executor has a free slot and somebody waits who can use it, the first who can goes
+/// there; of several executors to the one with the most room.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pull {
     reserves: bool,
 }
+
+/// The place in the line, the room, the executor: the smallest is next.
+type Rank = (Place, Reverse<u32>, ExecutorId);
 
 // === impl Pull ===
 
@@ -35,7 +38,7 @@ impl PlaceNext for Pull {
         if world.line.is_empty() {
             return None;
         }
-        let mut best: Option<((Place, Reverse<u32>, ExecutorId), Ticket)> = None;
+        let mut best: Option<(Rank, Ticket)> = None;
         for (id, executor) in world.fleet.roomy() {
             let free = executor.free(now);
             if free == 0 {

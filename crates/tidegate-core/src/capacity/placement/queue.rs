@@ -9,11 +9,11 @@ use std::time::Duration;
 /// For each slot of the fleet, how many may overtake one of their own priority.
 const OVERTAKES_PER_SLOT: u64 = 8;
 
-/// A line for each executor. A newcomer joins the shorter of two; an executor with a free slot takes the first of its
-/// own, and with nobody in its own line the first of the longest: nobody waits beside a slot that stands idle.
+/// A line for each executor. A newcomer joins the shorter of two; an executor with a free slot takes the first of
+/// its own, and with nobody in its own line the first of the longest: nobody waits beside a slot that stands idle.
 ///
-/// Lines move at different speeds. So that nobody is forgotten in a slow one, whoever has a free slot takes the first of
-/// all instead, when that one is more urgent or came that many places before.
+/// Lines move at different speeds. So that nobody is forgotten in a slow one, whoever has a free slot takes the
+/// first of all instead, when that one is more urgent or came that many places before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Queue {
     lines: BTreeMap<ExecutorId, OwnLine>,

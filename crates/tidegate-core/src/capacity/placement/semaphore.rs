@@ -2,10 +2,10 @@ use super::{PlaceNext, Protocol, Step, World};
 use std::cmp::Reverse;
 use std::time::Duration;
 
-/// One line. Its head asks the ledger for a slot of any executor that it can use; of each runtime as many ask at once as
-/// there seem to be free slots for it, and one more, which then stands in the ledger's line among the heads of other
-/// managers. By runtime, because one who waits in the ledger's line for busy executors must not keep another from
-/// asking for an idle one.
+/// One line. Its head asks the ledger for a slot of any executor that it can use; of each runtime as many ask at
+/// once as there seem to be free slots for it, and one more, which then stands in the ledger's line among the
+/// heads of other managers. By runtime, because one who waits in the ledger's line for busy executors must not
+/// keep another from asking for an idle one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Semaphore;
 

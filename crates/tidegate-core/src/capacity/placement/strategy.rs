@@ -7,8 +7,8 @@ use super::semaphore::Semaphore;
 use super::{PlaceNext, Placement, Protocol, Step, World};
 use std::time::Duration;
 
-/// The strategy that is in force. An enum and not a box, so that a dispatcher can be cloned, compared and hashed by
-/// whoever searches through all that it may do.
+/// The strategy that is in force. An enum and not a box, so that a dispatcher can be cloned, compared and hashed
+/// by whoever searches through all that it may do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
     /// See [`Pull`].
