@@ -125,6 +125,9 @@ impl fmt::Display for Banner<'_> {
             writeln!(f, "  {}", chat_line(insecure, &data, "tidegate-mock"))?;
         }
         writeln!(f, "  curl -s {admin}/v1/stats")?;
+        if self.capacity.is_some_and(|it| it.runtimes.iter().any(|runtime| runtime == "sh")) {
+            writeln!(f, "  tidegate submit --runtime sh --code 'echo hello' --wait")?;
+        }
         writeln!(f)?;
         write!(f, "Ctrl-C finishes what is under way and stops; a second one stops at once.")
     }

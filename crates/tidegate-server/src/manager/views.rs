@@ -5,6 +5,7 @@ use super::command::Reply;
 use super::event::Event;
 use super::view::{ExecutorList, ExecutorView, TaskList, TaskView};
 use std::sync::Arc;
+use tidegate::capacity::ExecutorId;
 use tidegate::ledger::Ledger;
 use tidegate::store::StoreError;
 use tidegate::task::TaskStatus;
@@ -44,13 +45,17 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
     }
 
     fn executor_views(&self) -> Vec<ExecutorView> {
-        let views = self.executors.iter().map(|executor| {
+        let views = self.executors.iter().enumerate().map(|(at, executor)| {
             let report = executor.report.as_ref();
+            // What was sent since the executor was last asked is not in its report.
+            let id = u32::try_from(at).map(ExecutorId).ok();
+            let belief = id.and_then(|id| self.dispatcher.fleet().get(id));
+            let ours = belief.map_or(0, |belief| belief.ours);
             ExecutorView {
                 name: executor.name.to_string(),
                 url: executor.url.clone(),
                 up: executor.up,
-                running: report.map_or(0, |report| report.running),
+                running: report.map_or(0, |report| report.running).max(ours),
                 reserved: report.map_or(0, |report| report.reserved),
                 max_concurrent: report.map_or(0, |report| report.max_concurrent),
                 runtimes: report.map(|report| report.runtimes.clone()).unwrap_or_default(),

@@ -167,7 +167,7 @@ async fn what_is_wrong_is_told_by_its_status_and_its_name() {
     assert!(unknown["message"].as_str().unwrap().contains("there are: sh"));
     let code = json!({ "runtime": "sh", "code": "x".repeat((1 << 20) + 1) }).to_string();
     assert_eq!(node.post(tasks(), &code).await.told(), (413, "too_long".to_owned()));
-    let form = tasks().header("content-type", "application/x-www-form-urlencoded");
+    let form = tasks().header("content-type", "multipart/form-data");
     assert_eq!(node.post(form, TRUE).await.told(), (415, "not_json_type".to_owned()));
     let page =
         tasks().header("origin", "https://elsewhere.example").header("host", "127.0.0.1:8000");
