@@ -37,6 +37,8 @@ pub(super) struct Attempt<S> {
     pub cancel: watch::Receiver<bool>,
     pub lease: Duration,
     pub output_bytes_max: usize,
+    /// Whether other managers may leave a wish in the store.
+    pub shared_store: bool,
     pub reservation: Option<String>,
     /// The version of the state that is kept.
     pub kept: u64,
@@ -48,8 +50,10 @@ pub(super) struct Attempt<S> {
 enum Sent {
     /// It runs, or may.
     Taken,
-    /// It went back to the line, and this is over.
+    /// It went back to the line.
     Back,
+    /// It was cancelled before it was taken.
+    Over,
     /// It ended before it began.
     Ended(Ending),
     /// It is another's.
@@ -64,7 +68,9 @@ impl<S: TaskStore> Attempt<S> {
         let state = match self.send().await {
             Sent::Taken => self.follow_to_the_end().await,
             Sent::Ended(ending) => self.end(ending, Vec::new(), Duration::ZERO).await,
-            Sent::Back => Some(self.record.state.clone()),
+            Sent::Over => Some(self.record.state.clone()),
+            // It waits again, and is not this driver's any more.
+            Sent::Back => return,
             Sent::Abandoned => None,
         };
         self.tell(Event::Over { ticket: self.ticket, state: state.map(Box::new) }).await;
@@ -149,7 +155,6 @@ impl<S: TaskStore> Attempt<S> {
 
     async fn send(&mut self) -> Sent {
         if !self.step(&TaskEvent::Placing { executor: self.executor.clone() }) {
-            self.tell(Event::Answered { ticket: self.ticket, answer: Answer::Gone }).await;
             return Sent::Abandoned;
         }
         let durability =
@@ -199,23 +204,23 @@ impl<S: TaskStore> Attempt<S> {
         Sent::Taken
     }
 
-    /// The executor did not take it: the next attempt may be anywhere.
+    /// The executor did not take it: the next attempt may be anywhere, once this one is kept as refused. Not before: it
+    /// would start from a state that is not the newest.
     async fn go_back(&mut self, answer: Answer) -> Sent {
         let attempt = self.record.state.attempt;
         self.step(&TaskEvent::Refused { attempt });
-        self.tell(Event::Answered { ticket: self.ticket, answer }).await;
-        // To be kept before the next attempt is placed, with it or by itself; where nothing is to be sent, a task that
-        // was cancelled meanwhile has to be kept as such.
-        if self.record.state.status.is_over() {
-            return match self.keep(None, Durability::Power, None).await {
-                Step::Kept => Sent::Back,
-                _ => Sent::Abandoned,
-            };
+        // A task that was cancelled meanwhile is over with this.
+        let over = self.record.state.status.is_over();
+        let durability = if over { Durability::Power } else { Durability::Process };
+        if !matches!(self.keep(None, durability, None).await, Step::Kept) {
+            return Sent::Abandoned;
         }
-        match self.keep(None, Durability::Process, None).await {
-            Step::Kept => Sent::Back,
-            _ => Sent::Abandoned,
+        if over {
+            return Sent::Over;
         }
+        let state = Box::new(self.record.state.clone());
+        self.tell(Event::Returned { ticket: self.ticket, answer, state }).await;
+        Sent::Back
     }
 
     async fn tell_state(&self) {
@@ -262,6 +267,7 @@ impl<S: TaskStore> Attempt<S> {
                     if !self.saw(&view).await {
                         return None;
                     }
+                    told_to_stop = told_to_stop || self.hears_wish(&key).await;
                     wait = POLL_MAX.min(self.lease / 3);
                 }
                 // Started anew, it has forgotten everything, and what it ran is gone. A request of ours that is still on
@@ -281,6 +287,22 @@ impl<S: TaskStore> Attempt<S> {
                     sleep(RETRY_EVERY).await;
                 }
             }
+        }
+    }
+
+    /// Whether somebody asked another manager to stop it; then the executor is told.
+    async fn hears_wish(&mut self, key: &ExecutionKey) -> bool {
+        if !self.shared_store || self.record.state.cancel_asked {
+            return false;
+        }
+        match self.store.get(&self.record.id).await {
+            Ok(Some(there)) if self.is_wish(&there.state) => {
+                self.kept = there.state.version;
+                self.record.state = there.state;
+                self.tell_state().await;
+                self.link.cancel(key).await
+            }
+            _ => false,
         }
     }
 

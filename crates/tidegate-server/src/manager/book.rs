@@ -25,6 +25,8 @@ pub(super) struct Entry {
     pub record: TaskRecord,
     /// Who may stop the attempt that is under way; `None` while it waits.
     pub driven: Option<watch::Sender<bool>>,
+    /// Somebody wants it to stop, and whoever drives it may not have heard of that.
+    pub cancel_asked: bool,
     /// What the attempt that is under way has written.
     pub output: Vec<OutputChunk>,
     pub notices: Option<broadcast::Sender<TaskNotice>>,
@@ -47,6 +49,7 @@ impl Book {
         let entry = Entry {
             record,
             driven: None,
+            cancel_asked: false,
             output: Vec::new(),
             notices: None,
             lease: None,
@@ -97,6 +100,14 @@ impl Entry {
     pub fn subscribe(&mut self) -> broadcast::Receiver<TaskNotice> {
         let notices = self.notices.get_or_insert_with(|| broadcast::channel(NOTICES_MAX).0);
         notices.subscribe()
+    }
+
+    /// The attempt wrote something. Small pieces become one.
+    pub fn wrote(&mut self, chunk: &OutputChunk) {
+        match self.output.last_mut() {
+            Some(last) if last.stream == chunk.stream => last.text.push_str(&chunk.text),
+            _ => self.output.push(chunk.clone()),
+        }
     }
 
     /// Tells those who watch.

@@ -13,6 +13,7 @@ use tidegate::capacity::Ticket;
 use tidegate::ledger::Ledger;
 use tidegate::task::{OutputChunk, TaskEvent, TaskId, TaskSpec, TaskState};
 use tidegate::tasks::{Durability, NewTask, TaskRecord, TaskStore};
+use tokio::sync::{oneshot, watch};
 
 /// When to come back where nobody can know how fast tasks end.
 const RETRY_AFTER_UNKNOWN: Duration = Duration::from_secs(5);
@@ -108,6 +109,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         let Some(entry) = self.book.get_mut(ticket) else { return };
         if let Some(driven) = &entry.driven {
             driven.send_replace(true);
+            entry.cancel_asked = true;
             entry.record.state.cancel_asked = true;
             let view = self.book.get(ticket).map(|entry| self.view(&entry.record));
             self.tell_status(ticket);
@@ -118,12 +120,26 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         self.cancel_waiting(ticket, &record, reply);
     }
 
+    /// Who was asked to stop while it was on its way to an executor that did not take it stops here.
+    pub fn obey_wish(&mut self, ticket: Ticket) {
+        let Some(entry) = self.book.get(ticket) else { return };
+        if entry.cancel_asked && entry.driven.is_none() {
+            let (reply, _nobody) = oneshot::channel();
+            let record = entry.record.clone();
+            self.cancel_waiting(ticket, &record, reply);
+        }
+    }
+
     /// Nobody runs it: it is over as soon as that is kept.
     fn cancel_waiting(&mut self, ticket: Ticket, record: &TaskRecord, reply: Reply<TaskView>) {
         if let Some(order) = self.dispatcher.withdraw(ticket) {
             self.obey(order);
         }
         self.later.retain(|(_, later)| *later != ticket);
+        if let Some(entry) = self.book.get_mut(ticket) {
+            // Nobody else may take a step until this one is kept.
+            entry.driven = Some(watch::channel(true).0);
+        }
         let state = match record.state.after(&TaskEvent::CancelAsked, &record.spec, now_ms()) {
             Ok(state) => state,
             Err(stale) => {

@@ -59,6 +59,15 @@ pub(super) enum Event {
         /// What.
         answer: Answer,
     },
+    /// An attempt was not taken, and waits again at its old place.
+    Returned {
+        /// Which.
+        ticket: Ticket,
+        /// What the executor said.
+        answer: Answer,
+        /// Where the task stands.
+        state: Box<TaskState>,
+    },
     /// An attempt stands here now.
     Stands {
         /// Which.
@@ -102,10 +111,5 @@ pub(super) enum Event {
         executor: ExecutorId,
         /// The fence.
         fence: u64,
-    },
-    /// The ledger does not know how many slots an executor has.
-    Undeclared {
-        /// Which.
-        executor: ExecutorId,
     },
 }

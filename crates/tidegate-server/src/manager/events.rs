@@ -45,12 +45,23 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                     self.obey(order);
                 }
             }
+            Event::Returned { ticket, answer, state } => {
+                self.count_refusal(answer);
+                if let Some(entry) = self.book.get_mut(ticket) {
+                    entry.driven = None;
+                    entry.record.state = *state;
+                }
+                if let Some(order) = self.dispatcher.answered(ticket, answer, now) {
+                    self.obey(order);
+                }
+                self.obey_wish(ticket);
+            }
             Event::Stands { ticket, state } => self.stands(ticket, *state),
             Event::Wrote { ticket, chunks } => {
                 if let Some(entry) = self.book.get_mut(ticket) {
                     let attempt = entry.record.state.attempt;
                     for chunk in chunks {
-                        entry.output.push(chunk.clone());
+                        entry.wrote(&chunk);
                         entry.tell(TaskNotice::Output { attempt, chunk });
                     }
                 }
@@ -67,11 +78,6 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             Event::Probed { executor, report, changes } => self.probed(executor, report, changes),
             Event::FenceSeen { executor, fence } => {
                 self.fences.insert(executor, fence);
-            }
-            Event::Undeclared { executor } => {
-                if let Some(executor) = self.executors.get_mut(executor.0 as usize) {
-                    executor.declared = None;
-                }
             }
         }
     }
@@ -174,7 +180,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         }
         if !state.status.is_over() {
             self.tell_status(ticket);
-            return self.enqueue(ticket);
+            self.enqueue(ticket);
+            return self.obey_wish(ticket);
         }
         if let Some(ending) = &state.ending {
             self.meters.ended(ending.outcome, ending.reason);

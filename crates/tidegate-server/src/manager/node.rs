@@ -103,6 +103,7 @@ fn terms(config: &TasksConfig, port: u16) -> ManagerTerms {
     let shared = config.ledger != "memory" && config.placement == Placement::Pull;
     ManagerTerms {
         owner: owner(config.node.as_deref(), port),
+        shared_store: config.store.contains("://"),
         placement: if shared { Placement::Semaphore } else { config.placement },
         lease: config.lease,
         tasks_max: config.tasks_max,

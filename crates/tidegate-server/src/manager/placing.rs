@@ -57,6 +57,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             cancel: cancelled,
             lease: self.terms.lease,
             output_bytes_max: self.terms.output_bytes_max,
+            shared_store: self.terms.shared_store,
             reservation: entry.reservation.take(),
             kept: entry.record.state.version,
             unsure: None,

@@ -7,6 +7,8 @@ use tidegate::task::TaskLimits;
 pub struct ManagerTerms {
     /// Its name among those that share a store.
     pub owner: String,
+    /// Whether other managers use the same store.
+    pub shared_store: bool,
     /// How waiting tasks come to slots.
     pub placement: Placement,
     /// How long an executor keeps an execution of which nobody asks, 1 s … 10 min. Default 15 s. What is lost is tried
@@ -32,6 +34,7 @@ impl Default for ManagerTerms {
     fn default() -> Self {
         Self {
             owner: "local".to_owned(),
+            shared_store: false,
             placement: Placement::default(),
             lease: Duration::from_secs(15),
             tasks_max: 100_000,

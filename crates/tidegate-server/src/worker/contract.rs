@@ -202,12 +202,20 @@ impl ExecutionView {
             outcome,
             reason: self.reason.unwrap_or(EndReason::Exit),
             exit_code: self.exit_code,
-            message: self.message.clone(),
-            stopped: self.stopped.clone(),
+            message: self.message.chars().take(MESSAGE_CHARS_MAX).collect(),
+            stopped: self.stopped.iter().take(STOPPED_MAX).map(|name| short(name)).collect(),
             ran_ms: self.ran_ms,
             output_cut: self.output_cut,
         })
     }
+}
+
+/// Of what an executor says that is not ours, only so much is kept with a task.
+const MESSAGE_CHARS_MAX: usize = 4_096;
+const STOPPED_MAX: usize = 16;
+
+fn short(name: &str) -> String {
+    name.chars().take(64).collect()
 }
 
 fn first() -> u32 {

@@ -4,7 +4,7 @@ use tidegate_core::task::TaskId;
 
 /// The longest key of a client. It still fits, escaped, into a third of a page, the most that an index of
 /// PostgreSQL takes.
-pub(super) const KEY_BYTES_MAX: usize = 256;
+pub(super) const KEY_BYTES_MAX: usize = 512;
 
 /// The longest name of a manager.
 pub(super) const OWNER_BYTES_MAX: usize = 256;
