@@ -87,6 +87,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
     ) {
         let mut until = None;
         let mut batch = Vec::new();
+        self.meet_those_here();
         self.adopt();
         self.watch_ledger();
         loop {

@@ -1,6 +1,7 @@
 use super::actor::Actor;
 use super::attempt::{millis, now_ms};
 use super::event::Event;
+use super::link::Link;
 use super::meters::{ExecutorGauge, ManagerGauges};
 use crate::worker::CapacityReport;
 use std::sync::Arc;
@@ -44,6 +45,18 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
 
     pub fn uses_ledger(&self) -> bool {
         self.terms.placement == Placement::Semaphore
+    }
+
+    /// What runs here need not be waited for: it is known from the first task on.
+    pub fn meet_those_here(&mut self) {
+        for at in 0..self.executors.len() {
+            let Ok(id) = u32::try_from(at).map(ExecutorId) else { continue };
+            if let Link::Local(executor) = &*self.executors[at].link {
+                let report = Ok(Box::new(executor.capacity()));
+                self.probed(id, report, self.dispatcher.changes(id));
+            }
+        }
+        self.set_gauges();
     }
 
     /// Asks every executor how full it is, unless it still owes an answer.

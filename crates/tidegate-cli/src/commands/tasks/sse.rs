@@ -18,7 +18,9 @@ pub struct SseParser {
     after_cr: bool,
     event: Event,
     has_data: bool,
-    /// The last `id` of the stream, by which it can be taken up again.
+    /// The `id` of the event that is not whole yet.
+    id: Option<String>,
+    /// The `id` of the last event that was, by which the stream can be taken up again.
     last_id: Option<String>,
 }
 
@@ -61,6 +63,10 @@ impl SseParser {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
+            // Not before: cut off in the middle of an event, its id would skip it.
+            if let Some(id) = self.id.take() {
+                self.last_id = Some(id);
+            }
             return std::mem::take(&mut self.has_data).then_some(event);
         }
         let line = String::from_utf8_lossy(&line);
@@ -75,7 +81,7 @@ impl SseParser {
                 self.event.data.push_str(value);
                 self.has_data = true;
             }
-            "id" if !value.contains('\0') => self.last_id = Some(value.to_owned()),
+            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
             // A comment has an empty field; others are for others.
             _ => {}
         }
@@ -116,7 +122,9 @@ mod tests {
     #[test]
     fn a_new_connection_forgets_half_an_event_and_keeps_the_place() {
         let mut parser = SseParser::default();
-        parser.push(b"id: 1.5.0\nevent: output\ndata: x\n\nevent: status\ndata: ha").unwrap();
+        parser
+            .push(b"id: 1.5.0\nevent: output\ndata: x\n\nevent: status\nid: 1.9.0\ndata: ha")
+            .unwrap();
         parser.reconnect();
         assert_eq!(parser.last_id(), Some("1.5.0"));
         let events = parser.push(b"data: y\n\n").unwrap();
