@@ -61,6 +61,9 @@ impl Banner<'_> {
             tasks.store_shown(),
             tasks.placement
         )?;
+        if tasks.ledger != "memory" {
+            writeln!(f, "  slots      counted in {}", tasks.ledger_shown())?;
+        }
         for url in &tasks.executors {
             writeln!(f, "  executor   {url}")?;
         }

@@ -3,6 +3,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// The longest name of a runtime.
+const RUNTIME_BYTES_MAX: usize = 64;
+
 /// What is to be done. Never changes after it was submitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSpec {
@@ -40,6 +43,11 @@ pub struct TaskLimits {
 /// A task can't be as asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpecError {
+    /// The runtime's name can't be one.
+    Runtime {
+        /// What was asked for, as far as it is worth showing.
+        given: String,
+    },
     /// Nothing is to be run.
     CodeEmpty,
     /// The code is too long.
@@ -98,6 +106,12 @@ impl TaskSpec {
     /// The first thing that is not.
     pub fn check(&self, limits: &TaskLimits) -> Result<(), SpecError> {
         let extras = self.extras_bytes();
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b".-_+".contains(&b);
+        if !(1..=RUNTIME_BYTES_MAX).contains(&self.runtime.len())
+            || !self.runtime.bytes().all(plain)
+        {
+            return Err(SpecError::Runtime { given: self.runtime.chars().take(80).collect() });
+        }
         if self.code.is_empty() {
             return Err(SpecError::CodeEmpty);
         }
@@ -145,6 +159,10 @@ impl Default for TaskLimits {
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Runtime { given } => write!(
+                f,
+                "{given:?} can't name a runtime: 1 … {RUNTIME_BYTES_MAX} of letters, digits and . - _ +"
+            ),
             Self::CodeEmpty => write!(f, "code is empty: there is nothing to run"),
             Self::CodeTooLarge { bytes, bytes_max } => {
                 write!(f, "code has {bytes} bytes, and at most {bytes_max} are taken")
@@ -196,6 +214,8 @@ mod tests {
             spec.check(&limits).unwrap_err().to_string()
         };
         assert!(wrong(|spec| spec.code = "x".repeat(9)).contains("9 bytes, and at most 8"));
+        assert!(wrong(|spec| spec.runtime = "a b".to_owned()).contains("can't name a runtime"));
+        assert!(wrong(|spec| spec.runtime = "x".repeat(65)).contains("1 … 64"));
         assert!(wrong(|spec| spec.code.clear()).contains("nothing to run"));
         assert!(wrong(|spec| spec.timeout_ms = 0).contains("1 … 86400000 ms"));
         assert!(wrong(|spec| spec.timeout_ms = u64::MAX).contains("1 … 86400000 ms"));

@@ -46,15 +46,15 @@ pub struct TasksConfig {
     pub tasks_max: usize,
     /// What they may hold in memory, 1 MiB … 64 GiB. Default 256 MiB.
     pub memory_bytes: usize,
-    /// The longest code, 1 KiB … 64 MiB. Default 1 MiB.
+    /// The longest code, 1 KiB … 2 MiB. Default 1 MiB.
     pub code_bytes_max: usize,
-    /// The most output of an attempt that is kept, 1 KiB … 64 MiB. Default 1 MiB.
+    /// The most output of an attempt that is kept, 1 KiB … 16 MiB. Default 1 MiB.
     pub output_bytes_max: usize,
     /// How long tasks are kept that are over, 1 h … 10 years. Default a week.
     pub retention: Duration,
     /// Where tasks of this process have their work folders. Default in the system's temporary folder.
     pub work_folder: Option<PathBuf>,
-    /// Executors elsewhere, 0 … 4,096. Default none.
+    /// Executors elsewhere, 0 … 1,000. Default none.
     pub executors: Vec<String>,
     /// Runtimes besides those that are found, 0 … 64. Default none.
     pub runtimes: Vec<RuntimeEntry>,
@@ -228,7 +228,8 @@ fn runtime(item: &Item, name: &str, command: &str) -> RuntimeEntry {
 }
 
 pub(super) fn is_ledger(text: &str) -> bool {
-    text == "memory" || text.strip_prefix("redis://").is_some_and(|rest| !rest.is_empty())
+    let shared = ["redis://", "valkey://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    text == "memory" || shared.is_some_and(|rest| !rest.is_empty())
 }
 
 pub(super) fn is_executor(text: &str) -> bool {

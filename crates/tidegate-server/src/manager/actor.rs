@@ -8,7 +8,7 @@ use super::runtimes::Runtimes;
 use super::terms::ManagerTerms;
 use crate::chance::Chance;
 use crate::worker::CapacityReport;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::capacity::{Dispatcher, ExecutorId, Ticket, WaitEstimate};
@@ -43,8 +43,10 @@ pub(super) struct Actor<S, L> {
     pub started: Instant,
     pub due: Due,
     pub draining: bool,
-    /// Fences that the ledger had given at earlier looks, by executor.
-    pub fences: HashMap<ExecutorId, u64>,
+    /// Fences that the ledger had given at earlier looks, and when: some seconds of them, by executor.
+    pub fences: HashMap<ExecutorId, VecDeque<(Duration, u64)>>,
+    /// Those that hold a slot in the ledger.
+    pub leased: BTreeSet<Ticket>,
 }
 
 /// An executor, as its manager knows it.
@@ -140,10 +142,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
     fn may_end(&self, until: Option<Instant>) -> bool {
         let ours = self.executors.iter().filter(|executor| executor.link.ends_with_us());
         let names: Vec<&str> = ours.map(|executor| &*executor.name).collect();
-        let busy = self.book.iter().any(|(_, entry)| {
-            let placed = entry.record.state.placed.as_ref();
-            entry.driven.is_some() && placed.is_some_and(|it| names.contains(&&*it.executor))
-        });
+        let at_ours = |at: &str| names.contains(&at);
+        let busy = self.book.iter().any(|(_, entry)| entry.at.as_deref().is_some_and(at_ours));
         !busy && self.arriving.0 == 0 || until.is_some_and(|until| Instant::now() >= until)
     }
 

@@ -10,7 +10,7 @@ use tidegate::task::{
 };
 use tidegate::tasks::{Durability, TaskRecord, TaskStore};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Between two tries to reach an executor.
 const RETRY_EVERY: Duration = Duration::from_millis(250);
@@ -20,6 +20,11 @@ const SHORT: Duration = Duration::from_millis(10);
 const POLL_MAX: Duration = Duration::from_secs(10);
 /// How often the store is tried before an attempt that was not sent goes back to the line.
 const TRIES_BEFORE_SENDING: u32 = 3;
+/// Between two questions to an executor that answers at once and has nothing to say; it doubles.
+const PACE_FIRST: Duration = Duration::from_millis(20);
+const PACE_MAX: Duration = Duration::from_secs(1);
+/// How long the store is waited for while an execution has to be followed.
+const LOOK_MAX: Duration = Duration::from_secs(1);
 /// Beyond the lease until an attempt counts as lost: the executor's clock starts when it hears of us, ours when it
 /// answers, and then it has to stop the execution.
 const LEASE_MARGIN: Duration = Duration::from_secs(2);
@@ -139,6 +144,9 @@ impl<S: TaskStore> Attempt<S> {
                     self.kept = there.version;
                     self.record.state.version = there.version + 1;
                     self.record.state.cancel_asked = true;
+                    if self.record.state.placed.is_none() && !self.record.state.status.is_over() {
+                        self.step(&TaskEvent::CancelAsked);
+                    }
                 }
                 Step::Overtaken(there) => return Step::Overtaken(there),
             }
@@ -163,7 +171,7 @@ impl<S: TaskStore> Attempt<S> {
             Step::Kept => {}
             Step::Overtaken(_) => return Sent::Abandoned,
             // It may be kept or not; the next step starts from either.
-            Step::Failed(_) => return self.go_back(Answer::Full { retry_after: SECOND }).await,
+            Step::Failed(_) => return self.go_back(Answer::Gone).await,
         }
         let spec = &self.record.spec;
         let body = ExecuteBody {
@@ -209,13 +217,13 @@ impl<S: TaskStore> Attempt<S> {
     async fn go_back(&mut self, answer: Answer) -> Sent {
         let attempt = self.record.state.attempt;
         self.step(&TaskEvent::Refused { attempt });
-        // A task that was cancelled meanwhile is over with this.
+        // A task that was cancelled meanwhile is over with this, which must last.
         let over = self.record.state.status.is_over();
         let durability = if over { Durability::Power } else { Durability::Process };
         if !matches!(self.keep(None, durability, None).await, Step::Kept) {
             return Sent::Abandoned;
         }
-        if over {
+        if self.record.state.status.is_over() {
             return Sent::Over;
         }
         let state = Box::new(self.record.state.clone());
@@ -234,16 +242,18 @@ impl<S: TaskStore> Attempt<S> {
         let mut heard = Instant::now();
         let (mut after, mut output) = (0, Output::new(self.output_bytes_max));
         let mut wait = SHORT;
-        let mut told_to_stop = false;
+        let (mut told_to_stop, mut looked, mut pace) = (false, Instant::now(), PACE_FIRST);
         let fence = self.record.state.placed.as_ref().and_then(|placed| placed.fence);
         let key = self.key();
         loop {
-            if *self.cancel.borrow_and_update() && !told_to_stop {
+            let asked = *self.cancel.borrow_and_update() || self.record.state.cancel_asked;
+            if asked && !told_to_stop {
                 if !self.record.state.cancel_asked {
                     self.step(&TaskEvent::CancelAsked);
                 }
                 told_to_stop = self.link.cancel(&key).await;
             }
+            let asked_at = Instant::now();
             let told = tokio::select! {
                 told = self.link.follow(&key, fence, wait, after) => told,
                 changed = self.cancel.changed(), if !told_to_stop => match changed {
@@ -255,10 +265,12 @@ impl<S: TaskStore> Attempt<S> {
             match told {
                 Told::View(view) => {
                     heard = Instant::now();
+                    let news = view.next != after || self.record.state.version != self.kept;
                     after = view.next;
                     let chunks = output.take(&view);
                     if !chunks.is_empty() {
-                        self.tell(Event::Wrote { ticket: self.ticket, chunks }).await;
+                        let attempt = key.attempt;
+                        self.tell(Event::Wrote { ticket: self.ticket, attempt, chunks }).await;
                     }
                     if let Some(mut ending) = view.ending() {
                         ending.output_cut |= output.cut;
@@ -267,13 +279,22 @@ impl<S: TaskStore> Attempt<S> {
                     if !self.saw(&view).await {
                         return None;
                     }
-                    told_to_stop = told_to_stop || self.hears_wish(&key).await;
+                    self.look_for_wish(&mut looked).await;
+                    // One that does not wait although it was asked to is not asked without a pause.
+                    pace = match news || asked_at.elapsed() >= wait / 2 {
+                        true => PACE_FIRST,
+                        false => {
+                            sleep(pace).await;
+                            (pace * 2).min(PACE_MAX)
+                        }
+                    };
                     wait = POLL_MAX.min(self.lease / 3);
                 }
                 // Started anew, it has forgotten everything, and what it ran is gone. A request of ours that is still on
                 // its way must not start it after all.
                 Told::Nothing => {
-                    if self.link.cancel(&key).await {
+                    if self.link.cancel(&key).await || heard.elapsed() >= self.lease + LEASE_MARGIN
+                    {
                         return self.lose(started.elapsed()).await;
                     }
                     sleep(RETRY_EVERY).await;
@@ -290,19 +311,21 @@ impl<S: TaskStore> Attempt<S> {
         }
     }
 
-    /// Whether somebody asked another manager to stop it; then the executor is told.
-    async fn hears_wish(&mut self, key: &ExecutionKey) -> bool {
-        if !self.shared_store || self.record.state.cancel_asked {
-            return false;
+    /// Whether somebody asked another manager to stop it. Seldom, and never for long: whoever waits for the store does not
+    /// renew the lease.
+    async fn look_for_wish(&mut self, looked: &mut Instant) {
+        let seldom = looked.elapsed() >= self.lease / 3;
+        if !(self.shared_store && seldom) || self.record.state.cancel_asked {
+            return;
         }
-        match self.store.get(&self.record.id).await {
-            Ok(Some(there)) if self.is_wish(&there.state) => {
-                self.kept = there.state.version;
-                self.record.state = there.state;
-                self.tell_state().await;
-                self.link.cancel(key).await
-            }
-            _ => false,
+        *looked = Instant::now();
+        let found = timeout(LOOK_MAX, self.store.get(&self.record.id)).await;
+        if let Ok(Ok(Some(there))) = found
+            && self.is_wish(&there.state)
+        {
+            self.kept = there.state.version;
+            self.record.state = there.state;
+            self.tell_state().await;
         }
     }
 
@@ -320,7 +343,16 @@ impl<S: TaskStore> Attempt<S> {
             return true;
         }
         self.tell_state().await;
-        !matches!(self.keep(None, Durability::Process, None).await, Step::Overtaken(_))
+        // A store that does not answer must not keep it from being followed; it is kept with the next step then.
+        let state = self.record.state.clone();
+        match timeout(LOOK_MAX, self.keep(None, Durability::Process, Some(1))).await {
+            Ok(Step::Overtaken(_)) => false,
+            Ok(Step::Kept | Step::Failed(_)) => true,
+            Err(_) => {
+                self.unsure = Some(state);
+                true
+            }
+        }
     }
 
     async fn end(
@@ -351,8 +383,6 @@ impl<S: TaskStore> Attempt<S> {
         }
     }
 }
-
-const SECOND: Duration = Duration::from_secs(1);
 
 /// What an attempt wrote, up to a limit.
 struct Output {

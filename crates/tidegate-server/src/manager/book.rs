@@ -25,6 +25,8 @@ pub(super) struct Entry {
     pub record: TaskRecord,
     /// Who may stop the attempt that is under way; `None` while it waits.
     pub driven: Option<watch::Sender<bool>>,
+    /// Where the attempt is that is under way.
+    pub at: Option<Box<str>>,
     /// Somebody wants it to stop, and whoever drives it may not have heard of that.
     pub cancel_asked: bool,
     /// What the attempt that is under way has written.
@@ -49,6 +51,7 @@ impl Book {
         let entry = Entry {
             record,
             driven: None,
+            at: None,
             cancel_asked: false,
             output: Vec::new(),
             notices: None,

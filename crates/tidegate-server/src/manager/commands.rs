@@ -123,7 +123,9 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
     /// Who was asked to stop while it was on its way to an executor that did not take it stops here.
     pub fn obey_wish(&mut self, ticket: Ticket) {
         let Some(entry) = self.book.get(ticket) else { return };
-        if entry.cancel_asked && entry.driven.is_none() {
+        let state = &entry.record.state;
+        let nobodys = entry.driven.is_none() && state.placed.is_none() && !state.status.is_over();
+        if (entry.cancel_asked || state.cancel_asked) && nobodys {
             let (reply, _nobody) = oneshot::channel();
             let record = entry.record.clone();
             self.cancel_waiting(ticket, &record, reply);
@@ -135,7 +137,9 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         if let Some(order) = self.dispatcher.withdraw(ticket) {
             self.obey(order);
         }
-        self.later.retain(|(_, later)| *later != ticket);
+        if let Some(at_ms) = record.state.not_before_ms {
+            self.later.remove(&(at_ms, ticket));
+        }
         if let Some(entry) = self.book.get_mut(ticket) {
             // Nobody else may take a step until this one is kept.
             entry.driven = Some(watch::channel(true).0);

@@ -44,6 +44,9 @@ pub enum DeskError {
     /// key.
     #[error("the store of tasks: {0}")]
     Store(String),
+    /// The store will never take it as it is.
+    #[error("{0}")]
+    Refused(String),
     /// It is about to end.
     #[error("this node is about to end, and takes nothing more")]
     Draining,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate::capacity::{Answer, ExecutorId, LeaseAnswer, Ticket};
 use tidegate::ledger::SlotLease;
 use tidegate::store::StoreError;
-use tidegate::task::{OutputChunk, TaskState, TaskStatus};
+use tidegate::task::{ExecutionKey, OutputChunk, TaskState, TaskStatus};
 use tidegate::tasks::{Submission, TaskPage, TaskRecord};
 
 /// What the parts that wait tell the manager's thread.
@@ -51,6 +51,10 @@ pub(super) enum Event {
         answer: Answer,
         /// Its name.
         reservation: Option<String>,
+        /// Where it was asked for.
+        executor: ExecutorId,
+        /// For what.
+        key: ExecutionKey,
     },
     /// What an executor said to an attempt.
     Answered {
@@ -79,6 +83,8 @@ pub(super) enum Event {
     Wrote {
         /// Which.
         ticket: Ticket,
+        /// The attempt of its task.
+        attempt: u32,
         /// What.
         chunks: Vec<OutputChunk>,
     },
@@ -104,6 +110,13 @@ pub(super) enum Event {
         report: Result<Box<CapacityReport>, String>,
         /// What the dispatcher said when it was asked.
         changes: u64,
+    },
+    /// A slot that was lost, or was an earlier life's, is held again.
+    Regained {
+        /// By which attempt.
+        ticket: Ticket,
+        /// The slot.
+        lease: SlotLease,
     },
     /// The ledger had given this fence when it was last asked.
     FenceSeen {

@@ -3,7 +3,6 @@ use super::event::Event;
 use super::meters::Repeated;
 use super::view::TaskNotice;
 use super::{DeskError, command::Reply, view::TaskView};
-use std::sync::Arc;
 use std::time::Duration;
 use tidegate::capacity::{Answer, LeaseAnswer, Ticket};
 use tidegate::ledger::{Ledger, SlotLease};
@@ -30,13 +29,17 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                     self.obey(order);
                 }
             }
-            Event::Reserved { ticket, answer, reservation } => {
+            Event::Reserved { ticket, answer, reservation, executor, key } => {
                 self.count_refusal(answer);
+                let reserved = reservation.is_some();
                 if let Some(entry) = self.book.get_mut(ticket) {
                     entry.reservation = reservation;
                 }
-                if let Some(order) = self.dispatcher.reserved(ticket, answer, now) {
-                    self.obey(order);
+                match self.dispatcher.reserved(ticket, answer, now) {
+                    Some(order) => self.obey(order),
+                    // The task is not wanted any more, and nobody else should wait for its slot.
+                    None if reserved => self.unreserve(executor, key),
+                    None => {}
                 }
             }
             Event::Answered { ticket, answer } => {
@@ -49,6 +52,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 self.count_refusal(answer);
                 if let Some(entry) = self.book.get_mut(ticket) {
                     entry.driven = None;
+                    entry.at = None;
                     entry.record.state = *state;
                 }
                 if let Some(order) = self.dispatcher.answered(ticket, answer, now) {
@@ -57,9 +61,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 self.obey_wish(ticket);
             }
             Event::Stands { ticket, state } => self.stands(ticket, *state),
-            Event::Wrote { ticket, chunks } => {
+            Event::Wrote { ticket, attempt, chunks } => {
                 if let Some(entry) = self.book.get_mut(ticket) {
-                    let attempt = entry.record.state.attempt;
                     for chunk in chunks {
                         entry.wrote(&chunk);
                         entry.tell(TaskNotice::Output { attempt, chunk });
@@ -76,8 +79,9 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             }
             Event::Over { ticket, state } => self.over(ticket, state.map(|state| *state)),
             Event::Probed { executor, report, changes } => self.probed(executor, report, changes),
+            Event::Regained { ticket, lease } => self.regained(ticket, lease),
             Event::FenceSeen { executor, fence } => {
-                self.fences.insert(executor, fence);
+                self.fences.entry(executor).or_default().push_back((now, fence));
             }
         }
     }
@@ -102,10 +106,22 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 }
                 Ok((self.view(&record), true))
             }
-            Ok(Submission::Same(there)) => Ok((self.view(&there), false)),
+            Ok(Submission::Same(there)) => {
+                // It may have been kept by a submission whose answer was lost; then nobody here knows of it yet.
+                let ours = *there.state.owner == *self.terms.owner && !there.state.status.is_over();
+                if ours && self.book.ticket(&there.id).is_none() {
+                    self.adopted(there.clone());
+                }
+                Ok((self.view(&there), false))
+            }
             Ok(Submission::OtherUnderId(id)) => Err(DeskError::OtherUnderId(id)),
             Ok(Submission::OtherUnderKey(id)) => Err(DeskError::OtherUnderKey(id)),
-            Err(error) => Err(DeskError::Store(error.to_string())),
+            Err(StoreError::Refused(why)) => Err(DeskError::Refused(why)),
+            Err(error) => {
+                // It may be kept all the same.
+                self.look_again(record.id);
+                Err(DeskError::Store(error.to_string()))
+            }
         };
         // Whoever submitted it may be gone; the task is kept all the same.
         let _ = reply.send(answer);
@@ -115,7 +131,10 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
     fn adopted(&mut self, record: TaskRecord) {
         let placed = record.state.placed.clone();
         let Some(ticket) = self.book.insert(record) else { return };
-        let Some(placed) = placed else { return self.enqueue(ticket) };
+        let Some(placed) = placed else {
+            self.enqueue(ticket);
+            return self.obey_wish(ticket);
+        };
         let at = self.executors.iter().position(|it| it.name == placed.executor);
         match at.and_then(|at| u32::try_from(at).ok()) {
             Some(at) => self.resume(ticket, tidegate::capacity::ExecutorId(at)),
@@ -130,17 +149,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         lease: Option<SlotLease>,
         now: Duration,
     ) {
-        match self.book.get_mut(ticket) {
-            Some(entry) => entry.lease = lease,
-            None => {
-                // The task is over, and nobody needs its slot.
-                let ledger = Arc::clone(&self.ledger);
-                tokio::spawn(async move {
-                    if let Some(lease) = lease {
-                        let _ = ledger.release(&lease).await;
-                    }
-                });
-            }
+        if let Some(lease) = lease {
+            self.regained(ticket, lease);
         }
         if let Some(order) = self.dispatcher.leased(ticket, answer, now) {
             self.obey(order);
@@ -153,7 +163,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             let waited_ms = state.started_ms.unwrap_or(0).saturating_sub(state.queued_ms);
             self.meters.waited(Duration::from_millis(waited_ms));
         }
-        entry.record.state = state;
+        let cancel_asked = state.cancel_asked || entry.cancel_asked;
+        entry.record.state = TaskState { cancel_asked, ..state };
         self.tell_status(ticket);
     }
 
@@ -162,6 +173,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         if let Some(order) = self.dispatcher.withdraw(ticket) {
             self.obey(order);
         }
+        self.release(ticket);
         let Some(state) = state else {
             self.meters.abandoned();
             if let Some(entry) = self.book.remove(ticket) {
@@ -171,6 +183,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         };
         let Some(entry) = self.book.get_mut(ticket) else { return };
         entry.driven = None;
+        entry.at = None;
         let before = std::mem::replace(&mut entry.record.state, state);
         let state = &entry.record.state;
         if state.failures > before.failures && !state.status.is_over() {

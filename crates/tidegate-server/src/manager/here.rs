@@ -31,14 +31,14 @@ pub enum HereError {
 // === impl Here ===
 
 impl Here {
-    pub fn start(config: &TasksConfig, slots: u32) -> Result<Self, HereError> {
+    pub fn start(config: &TasksConfig, slots: u32, name: &str) -> Result<Self, HereError> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let runner = runner(config, &runtime)?;
         let executor = ExecutorConfig {
             limits: TaskLimits { code_bytes_max: config.code_bytes_max, ..TaskLimits::default() },
             timeout_default: config.timeout,
             output_bytes_max: config.output_bytes_max,
-            ..ExecutorConfig::new("local", slots)
+            ..ExecutorConfig::new(name, slots)
         };
         let executor = Executor::start(executor, runner, runtime.handle().clone());
         let (stop, stopped) = oneshot::channel::<Duration>();

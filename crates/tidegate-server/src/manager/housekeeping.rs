@@ -6,9 +6,8 @@ use super::meters::{ExecutorGauge, ManagerGauges};
 use crate::worker::CapacityReport;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::capacity::{ExecutorId, Placement};
+use tidegate::capacity::ExecutorId;
 use tidegate::ledger::Ledger;
-use tidegate::task::ExecutionKey;
 use tidegate::tasks::TaskStore;
 use tokio::time::Instant;
 
@@ -41,10 +40,6 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             self.due.forget = now + FORGET_EVERY;
             self.forget();
         }
-    }
-
-    pub fn uses_ledger(&self) -> bool {
-        self.terms.placement == Placement::Semaphore
     }
 
     /// What runs here need not be waited for: it is known from the first task on.
@@ -105,72 +100,6 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 }
             }
         }
-    }
-
-    /// The ledger hears how many slots there are, and what of them the executor really runs.
-    fn tell_ledger(&mut self, id: ExecutorId, slots: u32) {
-        if !self.uses_ledger() {
-            return;
-        }
-        let Some(executor) = self.executors.get(id.0 as usize) else { return };
-        let said = executor.report.as_ref().and_then(|report| report.executions.clone());
-        let mut running: Vec<ExecutionKey> =
-            said.iter().flatten().filter_map(|text| text.parse().ok()).collect();
-        // What is on its way there is not there yet, and is held all the same.
-        let ours = self.book.iter().filter_map(|(_, entry)| entry.lease.as_ref());
-        running.extend(ours.map(|lease| lease.holder.clone()));
-        let asked_after = said.and_then(|_| self.fences.get(&id).copied());
-        let (ledger, name, events) =
-            (Arc::clone(&self.ledger), executor.name.clone(), self.events.clone());
-        tokio::spawn(async move {
-            let told = async {
-                // Every time: a ledger that was started anew has forgotten it.
-                ledger.declare(&name, slots).await?;
-                // Those of the look before: younger ones may be on their way from another manager.
-                if let Some(asked_after) = asked_after {
-                    ledger.reconcile(&name, &running, asked_after).await?;
-                }
-                ledger.latest_fence().await
-            };
-            if let Ok(fence) = told.await {
-                let _ = events.send(Event::FenceSeen { executor: id, fence }).await;
-            }
-        });
-    }
-
-    /// Keeps the slots that are held, and the places in the ledger's line.
-    fn renew(&mut self) {
-        if !self.uses_ledger() {
-            return;
-        }
-        let ttl = self.terms.lease;
-        for (_, entry) in self.book.iter() {
-            let Some(lease) = entry.lease.clone() else { continue };
-            let ledger = Arc::clone(&self.ledger);
-            tokio::spawn(async move {
-                if let Ok(false) = ledger.renew(&lease, ttl).await {
-                    tracing::warn!(holder = %lease.holder, "a slot was not ours any more");
-                }
-            });
-        }
-        for order in self.dispatcher.ledger_changed(self.now()) {
-            self.obey(order);
-        }
-    }
-
-    pub fn watch_ledger(&self) {
-        if !self.uses_ledger() {
-            return;
-        }
-        let (ledger, events) = (Arc::clone(&self.ledger), self.events.clone());
-        tokio::spawn(async move {
-            loop {
-                ledger.changed().await;
-                if events.send(Event::LedgerChanged).await.is_err() {
-                    return;
-                }
-            }
-        });
     }
 
     fn forget(&self) {

@@ -127,7 +127,16 @@ impl HttpLink {
                     Offered::Full { retry_after: answer.retry_after() }
                 }
                 StatusCode::GONE => Offered::Gone,
-                status if status.is_client_error() => Offered::Never(answer.detail()),
+                StatusCode::CONFLICT if answer.reason() == Some("cancelled".to_owned()) => {
+                    Offered::Gone
+                }
+                StatusCode::BAD_REQUEST
+                | StatusCode::CONFLICT
+                | StatusCode::PAYLOAD_TOO_LARGE
+                | StatusCode::UNPROCESSABLE_ENTITY => Offered::Never(answer.detail()),
+                // Of the other refusals none is about the task: something stands between, or no executor is there.
+                StatusCode::REQUEST_TIMEOUT => Offered::Unknown(format!("{path} answers 408")),
+                status if status.is_client_error() => Offered::Unreachable,
                 status => Offered::Unknown(format!("{path} answers {status}")),
             },
         }
@@ -176,6 +185,11 @@ impl Answer {
         let text = detail.map_or_else(|| String::from_utf8_lossy(&self.body), Into::into);
         let short: String = text.chars().take(512).collect();
         format!("the executor answers {}: {short}", self.status)
+    }
+
+    fn reason(&self) -> Option<String> {
+        let json: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
+        json.get("error")?.get("reason")?.as_str().map(str::to_owned)
     }
 
     fn retry_after(&self) -> Duration {

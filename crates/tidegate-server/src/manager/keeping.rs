@@ -1,4 +1,5 @@
 use std::time::Duration;
+use tidegate::store::StoreError;
 use tidegate::task::{OutputChunk, TaskId, TaskState};
 use tidegate::tasks::{Change, Durability, Kept, TaskStore};
 use tokio::time::sleep;
@@ -22,7 +23,7 @@ pub(super) async fn keep<S: TaskStore>(
     store: &S,
     id: &TaskId,
     state: &TaskState,
-    output: Option<Vec<OutputChunk>>,
+    mut output: Option<Vec<OutputChunk>>,
     durability: Durability,
     tries: Option<u32>,
 ) -> Step {
@@ -34,6 +35,13 @@ pub(super) async fn keep<S: TaskStore>(
             Ok(Kept::Yes) => return Step::Kept,
             Ok(Kept::Conflict(Some(there))) if there == *state => return Step::Kept,
             Ok(Kept::Conflict(there)) => return Step::Overtaken(there),
+            // It will never be taken as it is. Better without its output than not at all.
+            Err(StoreError::Refused(why)) => {
+                tracing::error!(task = %id, why, "the store refuses a step of a task");
+                if output.take().is_none() {
+                    return Step::Failed(why);
+                }
+            }
             Err(error) => {
                 tried += 1;
                 tracing::warn!(task = %id, %error, tried, "a step of a task could not be kept");

@@ -54,7 +54,7 @@ impl Link {
         }
     }
 
-    /// Starts an execution; its fence. Safe to repeat.
+    /// Starts an execution; its fence. To be sent once: an executor that was started anew meanwhile has forgotten it.
     pub async fn execute(&self, body: &ExecuteBody) -> Offered<u64> {
         match self {
             Self::Http(link) => link.execute(body).await,

@@ -15,6 +15,7 @@ mod here;
 mod housekeeping;
 mod http_link;
 mod keeping;
+mod leases;
 mod link;
 mod local_link;
 mod meters;

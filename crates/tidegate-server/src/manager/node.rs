@@ -60,7 +60,7 @@ impl TaskNode {
         })?;
         let here = match config.local_slots() {
             0 => None,
-            slots => Some(Here::start(config, slots)?),
+            slots => Some(Here::start(config, slots, &here_name(config, port))?),
         };
         let mut places: Vec<Place> = config.executors.iter().cloned().map(Place::Url).collect();
         places.extend(here.as_ref().map(|here| Place::Here(here.executor().clone())));
@@ -96,6 +96,18 @@ impl TaskNode {
             here.shutdown(self.grace.saturating_sub(began.elapsed()));
         }
     }
+}
+
+/// Among managers that share anything, `local` would be everybody's name.
+fn here_name(config: &TasksConfig, port: u16) -> String {
+    let shared = config.store.contains("://") || config.ledger != "memory";
+    if !shared {
+        return "local".to_owned();
+    }
+    let plain = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '-' };
+    let node: String = owner(config.node.as_deref(), port).chars().map(plain).collect();
+    let end = node.len().saturating_sub(58);
+    format!("{}.local", &node[end..])
 }
 
 fn terms(config: &TasksConfig, port: u16) -> ManagerTerms {

@@ -4,8 +4,9 @@ use super::event::Event;
 use super::link::Offered;
 use crate::worker::ReserveBody;
 use std::sync::Arc;
-use tidegate::capacity::{Answer, ExecutorId, LeaseAnswer, Order, Ticket};
-use tidegate::ledger::{Acquired, Ledger, SlotRequest};
+use tidegate::capacity::{Answer, ExecutorId, Order, Ticket};
+use tidegate::ledger::Ledger;
+use tidegate::task::ExecutionKey;
 use tidegate::tasks::TaskStore;
 use tokio::sync::watch;
 
@@ -46,6 +47,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         let entry = self.book.get_mut(ticket)?;
         let (cancel, cancelled) = watch::channel(entry.record.state.cancel_asked);
         entry.driven = Some(cancel);
+        entry.at = Some(name.clone());
         entry.output.clear();
         Some(Attempt {
             ticket,
@@ -72,6 +74,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             ttl: self.terms.lease.as_secs_f64(),
             attempt: entry.record.state.attempt + 1,
         };
+        let key = entry.record.id.attempt(body.attempt);
         let (link, events) = (Arc::clone(&place.link), self.events.clone());
         tokio::spawn(async move {
             let (answer, reservation) = match link.reserve(&body).await {
@@ -83,58 +86,17 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                     (Answer::Unreachable, None)
                 }
             };
-            let _ = events.send(Event::Reserved { ticket, answer, reservation }).await;
+            let reserved = Event::Reserved { ticket, answer, reservation, executor, key };
+            let _ = events.send(reserved).await;
         });
     }
 
-    fn lease(&mut self, ticket: Ticket, executors: &[ExecutorId]) {
-        let Some(entry) = self.book.get(ticket) else { return };
-        let named = executors.iter().filter_map(|id| self.executors.get(id.0 as usize));
-        let request = SlotRequest {
-            holder: entry.record.id.attempt(entry.record.state.attempt + 1),
-            priority: entry.record.spec.priority,
-            executors: named.map(|executor| executor.name.clone()).collect(),
-            ttl: self.terms.lease,
-        };
-        let names: Vec<_> = self.executors.iter().map(|executor| executor.name.clone()).collect();
-        let (ledger, events) = (Arc::clone(&self.ledger), self.events.clone());
+    /// Gives a reservation back that nobody will use.
+    pub fn unreserve(&self, executor: ExecutorId, key: ExecutionKey) {
+        let Some(place) = self.executors.get(executor.0 as usize) else { return };
+        let link = Arc::clone(&place.link);
         tokio::spawn(async move {
-            let (answer, lease) = match ledger.acquire(&request).await {
-                Ok(Acquired::Granted(lease)) => {
-                    let at = names.iter().position(|name| *name == lease.executor);
-                    let at = at.and_then(|at| u32::try_from(at).ok());
-                    match at {
-                        Some(at) => (LeaseAnswer::Granted(ExecutorId(at)), Some(lease)),
-                        // An executor that this manager does not know; it was granted by an earlier life.
-                        None => {
-                            let _ = ledger.release(&lease).await;
-                            (LeaseAnswer::Unavailable, None)
-                        }
-                    }
-                }
-                Ok(Acquired::Waiting { .. }) => (LeaseAnswer::Waiting, None),
-                Err(error) => {
-                    tracing::warn!(%error, "no slot can be had");
-                    (LeaseAnswer::Unavailable, None)
-                }
-            };
-            let _ = events.send(Event::Leased { ticket, answer, lease }).await;
-        });
-    }
-
-    fn unlease(&mut self, ticket: Ticket) {
-        let Some(entry) = self.book.get_mut(ticket) else { return };
-        let lease = entry.lease.take();
-        let holder = entry.record.id.attempt(entry.record.state.attempt + 1);
-        let ledger = Arc::clone(&self.ledger);
-        tokio::spawn(async move {
-            let undone = match &lease {
-                Some(lease) => ledger.release(lease).await,
-                None => ledger.withdraw(&holder).await,
-            };
-            if let Err(error) = undone {
-                tracing::warn!(%error, "a slot was not given back; it returns with its time");
-            }
+            link.cancel(&key).await;
         });
     }
 }

@@ -10,6 +10,9 @@ use tidegate::task::{TaskEvent, TaskId};
 use tidegate::tasks::{Durability, TaskStore};
 use tokio::time::sleep;
 
+/// Before a task is looked for that slipped away; doubles while the store can't be read.
+const LOOK_AGAIN_FIRST: Duration = Duration::from_millis(500);
+const LOOK_AGAIN_MAX: Duration = Duration::from_secs(30);
 /// Tasks that are taken over at once.
 const PAGE: usize = 500;
 
@@ -57,6 +60,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         let runtime = self.runtimes.id(&entry.record.spec.runtime);
         self.dispatcher.resume(ticket, executor, Place { priority, seq: 0 }, runtime);
         if let Some(attempt) = self.attempt(ticket, executor) {
+            self.regain(ticket, &attempt.executor);
             tokio::spawn(Attempt::resume(attempt));
         }
     }
@@ -85,16 +89,24 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         let (store, events) = (Arc::clone(&self.store), self.events.clone());
         let owner = self.terms.owner.clone();
         tokio::spawn(async move {
-            // Not at once: whoever changed it may be about to change it again.
-            sleep(Duration::from_millis(500)).await;
-            match store.get(&id).await {
-                Ok(Some(record))
-                    if *record.state.owner == *owner && !record.state.status.is_over() =>
-                {
-                    let _ = events.send(Event::Adopted(vec![record])).await;
+            let mut pause = LOOK_AGAIN_FIRST;
+            while !events.is_closed() {
+                // Not at once: whoever changed it may be about to change it again.
+                sleep(pause).await;
+                pause = (pause * 2).min(LOOK_AGAIN_MAX);
+                match store.get(&id).await {
+                    Ok(Some(record)) => {
+                        let state = &record.state;
+                        if *state.owner == *owner && !state.status.is_over() {
+                            let _ = events.send(Event::Adopted(vec![record])).await;
+                        }
+                        return;
+                    }
+                    Ok(None) => return,
+                    Err(error) => {
+                        tracing::warn!(task = %id, %error, "a task can't be looked for yet");
+                    }
                 }
-                Ok(_) => {}
-                Err(error) => tracing::warn!(task = %id, %error, "a task can't be looked for"),
             }
         });
     }

@@ -91,6 +91,7 @@ impl Manager {
                         started: now,
                         draining: false,
                         fences: HashMap::new(),
+                        leased: BTreeSet::new(),
                     };
                     actor.run(inbox, reports, stopping, grace).await;
                 });

@@ -80,6 +80,7 @@ fn of_desk(error: &DeskError) -> (StatusCode, &'static str, &'static str, GrpcCo
         }
         DeskError::Spec(_) => unprocessable("wrong_value"),
         DeskError::UnknownRuntime { .. } => unprocessable("unknown_runtime"),
+        DeskError::Refused(_) => unprocessable("wrong_value"),
         DeskError::OtherUnderId(_) => conflict("other_under_id"),
         DeskError::OtherUnderKey(_) => conflict("other_under_key"),
         DeskError::Over { .. } => conflict("over"),

@@ -90,6 +90,7 @@ impl ExecuteError {
         match self {
             Self::Id(_) => "bad_id",
             Self::Attempt => "bad_attempt",
+            Self::Spec(SpecError::Runtime { .. }) => "unknown_runtime",
             Self::Spec(SpecError::CodeEmpty) => "code_empty",
             Self::Spec(SpecError::CodeTooLarge { .. }) => "code_too_large",
             Self::Spec(SpecError::ExtrasTooLarge { .. }) => "extras_too_large",

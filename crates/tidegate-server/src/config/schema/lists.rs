@@ -120,7 +120,7 @@ pub const LISTS: &[List] = &[
     List {
         key: "executor",
         doc: "Executors elsewhere that tasks are placed on, by the contract of docs/executors.md.",
-        max: 4_096,
+        max: 1_000,
         short: Some("url"),
         example: &[("url", "http://127.0.0.1:8083")],
         fields: &[text("url", tasks::EXECUTOR_SHAPE, tasks::is_executor, "Where it is.")],

@@ -413,11 +413,11 @@ pub const SETTINGS: &[Field] = &[
     integer("tasks.tasks_max", (1, 10_000_000), "100000", "Tasks that may wait and run at once.")
         .unit("tasks"),
     integer("tasks.memory_mib", (1, 65_536), "256", "What they may hold in memory.").unit("MiB"),
-    integer("tasks.code_bytes_max", (1_024, 1 << 26), "1048576", "The longest code of a task.")
+    integer("tasks.code_bytes_max", (1_024, 1 << 21), "1048576", "The longest code of a task.")
         .unit("bytes"),
     integer(
         "tasks.output_bytes_max",
-        (1_024, 1 << 26),
+        (1_024, 1 << 24),
         "1048576",
         "The most output of an attempt that is kept.",
     )
