@@ -45,7 +45,7 @@ doc: ## The API documentation
 rules: ## The alerts: their syntax, when each fires, and that each has its runbook
 	@scripts/rules
 
-bench: ## Measure decisions, queues, the gateway and the ingestion beside their peers, refusals and memory (about 20 minutes)
+bench: ## Measure decisions, queues, the gateway, the ingestion and tasks beside their peers, refusals and memory (about 25 minutes)
 	@scripts/bench-deps
 	$(CARGO) build --release --locked
 	$(CARGO) bench --locked -p tidegate --bench admission --bench routing --bench outbox
@@ -54,3 +54,4 @@ bench: ## Measure decisions, queues, the gateway and the ingestion beside their 
 	bench/rejection.py
 	bench/memory.py
 	bench/ingest.py
+	bench/tasks.py

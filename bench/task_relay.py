@@ -1,0 +1,60 @@
+"""Counts what a manager and its executors say to each other: a relay before each executor, for a run of its own,
+because it costs time."""
+
+import asyncio
+import contextlib
+import re
+import threading
+
+REQUEST = re.compile(rb"(?:GET|POST|DELETE|HEAD) (/\w+)[^ \r\n]* HTTP/1\.1\r\n")
+REPLY = re.compile(rb"HTTP/1\.1 \d{3} ")
+
+
+class Relays:
+    """In a thread of their own. Requests and replies are small, and one at a time on a connection: each comes whole."""
+
+    def __init__(self):
+        self.requests = {}
+        self.replies = 0
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(10)
+
+    def before(self, target):
+        """The port of a relay to this one."""
+        return asyncio.run_coroutine_threadsafe(self.listen(target), self.loop).result(10)
+
+    async def listen(self, target):
+        server = await asyncio.start_server(lambda *connection: self.relay(target, *connection), "127.0.0.1", 0)
+        return server.sockets[0].getsockname()[1]
+
+    def messages(self):
+        """Each request and each reply is one."""
+        return sum(self.requests.values()) + self.replies
+
+    async def relay(self, target, reader, writer):
+        with contextlib.suppress(OSError):
+            there, back = await asyncio.open_connection("127.0.0.1", target)
+            await asyncio.gather(self.pump(reader, back, self.asked), self.pump(there, writer, self.replied))
+
+    async def pump(self, reader, writer, count):
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1 << 16):
+                count(data)
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    def asked(self, data):
+        for path in REQUEST.findall(data):
+            self.requests[path.decode()] = self.requests.get(path.decode(), 0) + 1
+
+    def replied(self, data):
+        self.replies += len(REPLY.findall(data))
