@@ -115,7 +115,7 @@ def saturated(directory, binary, executors, seconds):
 def totals(workers):
     """Seconds for which slots were held, and executions, of those that are over."""
     series = [worker.series() for worker in workers]
-    names = ("tidegate_executor_busy_seconds_total", "tidegate_executor_executions_total")
+    names = ("tidegate_worker_busy_seconds_total", "tidegate_worker_executions_total")
     return [sum(each[name] for each in series) for name in names]
 
 

@@ -8,15 +8,15 @@ const WATCHED: [&str; 4] = ["full", "draining", "conflict", "reservation_gone"];
 /// Writes what is told of an executor.
 pub(super) fn write(out: &mut Exposition, capacity: &CapacityReport, counts: &WorkerCounts) {
     let gauges = [
-        ("tidegate_executor_slots", "Executions that may run at once.", capacity.max_concurrent),
-        ("tidegate_executor_running", "Slots in which an execution runs.", capacity.running),
+        ("tidegate_worker_slots", "Executions that may run at once.", capacity.max_concurrent),
+        ("tidegate_worker_running", "Slots in which an execution runs.", capacity.running),
         (
-            "tidegate_executor_reserved",
+            "tidegate_worker_reserved",
             "Slots that are kept for executions to come.",
             capacity.reserved,
         ),
         (
-            "tidegate_executor_draining",
+            "tidegate_worker_draining",
             "1 when it is about to end, and takes nothing more.",
             u32::from(capacity.draining),
         ),
@@ -26,7 +26,7 @@ pub(super) fn write(out: &mut Exposition, capacity: &CapacityReport, counts: &Wo
     }
     write_ended(out, counts);
     let mut refused =
-        out.counter("tidegate_executor_refused_total", "Requests for a slot that were refused.");
+        out.counter("tidegate_worker_refused_total", "Requests for a slot that were refused.");
     for reason in WATCHED {
         refused.with(&[("reason", reason)], counts.refused.get(reason).unwrap_or(&0));
     }
@@ -34,20 +34,20 @@ pub(super) fn write(out: &mut Exposition, capacity: &CapacityReport, counts: &Wo
         refused.with(&[("reason", reason)], count);
     }
     let counters = [
-        ("tidegate_executor_started_total", "Executions that were started.", counts.started),
+        ("tidegate_worker_started_total", "Executions that were started.", counts.started),
         (
-            "tidegate_executor_repeated_total",
+            "tidegate_worker_repeated_total",
             "Executions that were asked for again, and not started again.",
             counts.repeated,
         ),
-        ("tidegate_executor_reservations_total", "Reservations that were made.", counts.reserved),
+        ("tidegate_worker_reservations_total", "Reservations that were made.", counts.reserved),
         (
-            "tidegate_executor_reservations_expired_total",
+            "tidegate_worker_reservations_expired_total",
             "Reservations that ran out before their execution came.",
             counts.reservations_expired,
         ),
         (
-            "tidegate_executor_leases_expired_total",
+            "tidegate_worker_leases_expired_total",
             "Executions that were stopped because nobody asked for them any more.",
             counts.leases_expired,
         ),
@@ -56,7 +56,7 @@ pub(super) fn write(out: &mut Exposition, capacity: &CapacityReport, counts: &Wo
         out.counter(name, help).value(value);
     }
     out.counter(
-        "tidegate_executor_busy_seconds_total",
+        "tidegate_worker_busy_seconds_total",
         "How long executions that are over have held their slots; beside the slots, the utilisation.",
     )
     .value(counts.ran_us as f64 / 1e6);
@@ -64,7 +64,7 @@ pub(super) fn write(out: &mut Exposition, capacity: &CapacityReport, counts: &Wo
 
 fn write_ended(out: &mut Exposition, counts: &WorkerCounts) {
     let mut ended = out.counter(
-        "tidegate_executor_executions_total",
+        "tidegate_worker_executions_total",
         "Executions that are over, by how they ended and why.",
     );
     let usual = (Outcome::Succeeded, EndReason::Exit);

@@ -8,7 +8,7 @@ use serde_json::json;
 async fn all_that_alerts_need_is_told_and_well_formed() {
     let worker = TestWorker::start(2);
     let fresh = String::from_utf8(worker.get("/metrics").await.body.to_vec()).unwrap();
-    assert!(fresh.contains("tidegate_executor_refused_total{reason=\"full\"} 0\n"), "{fresh}");
+    assert!(fresh.contains("tidegate_worker_refused_total{reason=\"full\"} 0\n"), "{fresh}");
     worker.execute(code("good", "sleep 1ms")).await.ok();
     worker.execute(code("good", "sleep 1ms")).await.ok();
     worker.ended("good").await;
@@ -20,19 +20,19 @@ async fn all_that_alerts_need_is_told_and_well_formed() {
     worker.execute(code("runs", "other")).await.refused(409, "conflict");
     let page = String::from_utf8(worker.get("/metrics").await.body.to_vec()).unwrap();
     for line in [
-        "tidegate_executor_slots 2",
-        "tidegate_executor_running 1",
-        "tidegate_executor_reserved 1",
-        "tidegate_executor_draining 0",
-        "tidegate_executor_started_total 3",
-        "tidegate_executor_repeated_total 1",
-        "tidegate_executor_executions_total{outcome=\"succeeded\",reason=\"exit\"} 1",
-        "tidegate_executor_executions_total{outcome=\"failed\",reason=\"exit\"} 1",
-        "tidegate_executor_refused_total{reason=\"full\"} 1",
-        "tidegate_executor_refused_total{reason=\"conflict\"} 1",
-        "tidegate_executor_reservations_total 1",
-        "tidegate_executor_reservations_expired_total 0",
-        "tidegate_executor_leases_expired_total 0",
+        "tidegate_worker_slots 2",
+        "tidegate_worker_running 1",
+        "tidegate_worker_reserved 1",
+        "tidegate_worker_draining 0",
+        "tidegate_worker_started_total 3",
+        "tidegate_worker_repeated_total 1",
+        "tidegate_worker_executions_total{outcome=\"succeeded\",reason=\"exit\"} 1",
+        "tidegate_worker_executions_total{outcome=\"failed\",reason=\"exit\"} 1",
+        "tidegate_worker_refused_total{reason=\"full\"} 1",
+        "tidegate_worker_refused_total{reason=\"conflict\"} 1",
+        "tidegate_worker_reservations_total 1",
+        "tidegate_worker_reservations_expired_total 0",
+        "tidegate_worker_leases_expired_total 0",
     ] {
         assert!(page.contains(&format!("{line}\n")), "{line} is not in:\n{page}");
     }
