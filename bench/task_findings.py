@@ -61,8 +61,8 @@ def paths_table(findings):
 
 
 def simulated_table(findings):
-    yield "| executors | load | placement | wasted | messages | mean ms | p99 ms | goodput % | saturated % | recovery |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    yield "| virtual time: executors | load | placement | wasted | messages | mean ms | p99 ms | goodput % | saturated % | recovery | tasks |"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for row in findings.simulated.values():
         yield f"| {' | '.join(row)} |"
     yield ""
@@ -118,7 +118,7 @@ def path_verdicts(findings):
 def simulated_verdicts(findings):
     for (executors, load), (mean_max, p99_max) in WAITS_MAX.items():
         row = findings.simulated[executors, load, "pull"]
-        wasted, said, mean, p99, _, saturated, recovery = map(number, row[3:])
+        wasted, said, mean, p99, _, saturated, recovery = map(number, row[3:10])
         where = f"virtual time, {executors} × {executors} at {load:.0%}"
         yield f"{where}, wasted submissions = 0: {wasted:.2f}", wasted == 0
         yield f"{where}, messages a task ≤ {MESSAGES_MAX}: {said:.1f}", said <= MESSAGES_MAX

@@ -61,9 +61,9 @@ def in_process(directory, binary, seconds, slots):
 
 def by_http(directory, binary, seconds, slots):
     """The same, by a worker in its own process."""
-    with Worker(directory / "worker", binary, 0, slots) as worker:
-        with Manager(directory / "by-http", binary, [worker.url]) as manager:
-            return through(manager, [manager, worker], seconds)
+    worker = Worker(directory / "worker", binary, 0, slots)
+    with worker, Manager(directory / "by-http", binary, [worker.url]) as manager:
+        return through(manager, [manager, worker], seconds)
 
 
 def through(manager, servers, seconds):
