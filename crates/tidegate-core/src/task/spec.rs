@@ -6,6 +6,9 @@ use std::fmt;
 /// The longest name of a runtime.
 const RUNTIME_BYTES_MAX: usize = 64;
 
+/// What an argument or a variable costs besides its text.
+const EXTRA_BYTES: usize = 8;
+
 /// What is to be done. Never changes after it was submitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSpec {
@@ -96,7 +99,9 @@ impl TaskSpec {
 
     fn extras_bytes(&self) -> usize {
         let env: usize = self.env.iter().map(|(name, value)| name.len() + value.len()).sum();
-        self.args.iter().map(String::len).sum::<usize>() + env
+        // Each costs something by itself, however short it is.
+        let each = (self.args.len() + self.env.len()) * EXTRA_BYTES;
+        self.args.iter().map(String::len).sum::<usize>() + env + each
     }
 
     /// Whether it is within what a task may ask for.
@@ -206,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_told_with_its_bound() {
-        let limits = TaskLimits { code_bytes_max: 8, extras_bytes_max: 4, ..Default::default() };
+        let limits = TaskLimits { code_bytes_max: 8, extras_bytes_max: 12, ..Default::default() };
         assert_eq!(spec().check(&limits), Ok(()));
         let wrong = |change: fn(&mut TaskSpec)| {
             let mut spec = spec();
@@ -220,7 +225,7 @@ mod tests {
         assert!(wrong(|spec| spec.timeout_ms = 0).contains("1 … 86400000 ms"));
         assert!(wrong(|spec| spec.timeout_ms = u64::MAX).contains("1 … 86400000 ms"));
         assert!(wrong(|spec| spec.retries = 101).contains("at most 100"));
-        assert!(wrong(|spec| spec.args = vec!["abcde".to_owned()]).contains("at most 4"));
+        assert!(wrong(|spec| spec.args = vec!["abcde".to_owned()]).contains("at most 12"));
         assert!(wrong(|spec| spec.args = vec!["a\0".to_owned()]).contains("no NUL"));
         assert!(
             wrong(|spec| drop(spec.env.insert("a=".to_owned(), "b".to_owned()))).contains("no =")

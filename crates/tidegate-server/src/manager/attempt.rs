@@ -2,6 +2,7 @@ use super::event::Event;
 use super::keeping::{Step, keep};
 use super::link::{Link, Offered, Told};
 use crate::worker::{ExecuteBody, ExecutionState, ExecutionView};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidegate::capacity::{Answer, Ticket};
@@ -10,11 +11,11 @@ use tidegate::task::{
 };
 use tidegate::tasks::{Durability, TaskRecord, TaskStore};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// Between two tries to reach an executor.
 const RETRY_EVERY: Duration = Duration::from_millis(250);
-/// A task that ends within this is kept once instead of twice: that it was provisioning is not worth a write.
+/// A task that ends within this is kept once instead of several times: that it was provisioning is not worth a write.
 const SHORT: Duration = Duration::from_millis(10);
 /// How long an answer is waited for; below the lease, which it renews.
 const POLL_MAX: Duration = Duration::from_secs(10);
@@ -165,13 +166,15 @@ impl<S: TaskStore> Attempt<S> {
         if !self.step(&TaskEvent::Placing { executor: self.executor.clone() }) {
             return Sent::Abandoned;
         }
-        let durability =
-            if self.link.ends_with_us() { Durability::Process } else { Durability::Power };
-        match self.keep(None, durability, Some(TRIES_BEFORE_SENDING)).await {
-            Step::Kept => {}
-            Step::Overtaken(_) => return Sent::Abandoned,
-            // It may be kept or not; the next step starts from either.
-            Step::Failed(_) => return self.go_back(Answer::Gone).await,
+        // What ends with this process is not looked for by the next, which gives no number of an attempt again that this one
+        // may have used. So it need not be kept where it is sent, unless another manager may take the task over meanwhile.
+        if !self.link.ends_with_us() || self.shared_store {
+            match self.keep(None, Durability::Process, Some(TRIES_BEFORE_SENDING)).await {
+                Step::Kept => {}
+                Step::Overtaken(_) => return Sent::Abandoned,
+                // It may be kept or not; the next step starts from either.
+                Step::Failed(_) => return self.go_back(Answer::Gone).await,
+            }
         }
         let spec = &self.record.spec;
         let body = ExecuteBody {
@@ -241,7 +244,10 @@ impl<S: TaskStore> Attempt<S> {
         let started = Instant::now();
         let mut heard = Instant::now();
         let (mut after, mut output) = (0, Output::new(self.output_bytes_max));
-        let mut wait = SHORT;
+        // One long question is two messages; whoever asks again and again says more than the task is worth.
+        let wait = POLL_MAX.min(self.lease / 3);
+        let mut keep_at = started + SHORT;
+        let link = Arc::clone(&self.link);
         let (mut told_to_stop, mut looked, mut pace) = (false, Instant::now(), PACE_FIRST);
         let fence = self.record.state.placed.as_ref().and_then(|placed| placed.fence);
         let key = self.key();
@@ -254,18 +260,29 @@ impl<S: TaskStore> Attempt<S> {
                 told_to_stop = self.link.cancel(&key).await;
             }
             let asked_at = Instant::now();
-            let told = tokio::select! {
-                told = self.link.follow(&key, fence, wait, after) => told,
-                changed = self.cancel.changed(), if !told_to_stop => match changed {
-                    Ok(()) => continue,
-                    // The manager is about to end.
-                    Err(_) => return None,
-                },
+            let mut follow = pin!(link.follow(&key, fence, wait, after));
+            let told = loop {
+                let unkept = self.record.state.version != self.kept;
+                tokio::select! {
+                    told = &mut follow => break Some(told),
+                    changed = self.cancel.changed(), if !told_to_stop => match changed {
+                        Ok(()) => break None,
+                        // The manager is about to end.
+                        Err(_) => return None,
+                    },
+                    () = sleep_until(keep_at), if unkept => {
+                        keep_at = Instant::now() + LOOK_MAX;
+                        if !self.keep_under_way().await {
+                            return None;
+                        }
+                    }
+                }
             };
+            let Some(told) = told else { continue };
             match told {
                 Told::View(view) => {
                     heard = Instant::now();
-                    let news = view.next != after || self.record.state.version != self.kept;
+                    let news = view.next != after || self.saw(&view).await;
                     after = view.next;
                     let chunks = output.take(&view);
                     if !chunks.is_empty() {
@@ -276,9 +293,7 @@ impl<S: TaskStore> Attempt<S> {
                         ending.output_cut |= output.cut;
                         return self.end(ending, output.chunks, started.elapsed()).await;
                     }
-                    if !self.saw(&view).await {
-                        return None;
-                    }
+                    self.saw(&view).await;
                     self.look_for_wish(&mut looked).await;
                     // One that does not wait although it was asked to is not asked without a pause.
                     pace = match news || asked_at.elapsed() >= wait / 2 {
@@ -288,7 +303,6 @@ impl<S: TaskStore> Attempt<S> {
                             (pace * 2).min(PACE_MAX)
                         }
                     };
-                    wait = POLL_MAX.min(self.lease / 3);
                 }
                 // Started anew, it has forgotten everything, and what it ran is gone. A request of ours that is still on
                 // its way must not start it after all.
@@ -329,21 +343,26 @@ impl<S: TaskStore> Attempt<S> {
         }
     }
 
-    /// Takes in that it is under way, and keeps it when it is not kept yet. False when the task is another's now.
+    /// Takes in that it is under way. Whether that is new.
     async fn saw(&mut self, view: &ExecutionView) -> bool {
-        let attempt = self.record.state.attempt;
-        if self.record.state.status == TaskStatus::Queued {
+        let (attempt, before) = (self.record.state.attempt, self.record.state.status);
+        if before == TaskStatus::Queued {
             self.step(&TaskEvent::Accepted { attempt, fence: view.fence });
         }
         let provisioning = self.record.state.status == TaskStatus::Provisioning;
         if provisioning && view.state == ExecutionState::Running {
             self.step(&TaskEvent::Running { attempt });
         }
-        if self.record.state.version == self.kept {
-            return true;
+        let news = self.record.state.status != before;
+        if news {
+            self.tell_state().await;
         }
-        self.tell_state().await;
-        // A store that does not answer must not keep it from being followed; it is kept with the next step then.
+        news
+    }
+
+    /// Keeps that it is under way. False when the task is another's now. A store that does not answer must not keep it
+    /// from being followed; it is kept with a later step then.
+    async fn keep_under_way(&mut self) -> bool {
         let state = self.record.state.clone();
         match timeout(LOOK_MAX, self.keep(None, Durability::Process, Some(1))).await {
             Ok(Step::Overtaken(_)) => false,

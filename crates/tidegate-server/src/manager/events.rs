@@ -128,7 +128,11 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
     }
 
     /// A task of an earlier life, or of a manager that is gone: it waits, or is looked for where it was sent.
-    fn adopted(&mut self, record: TaskRecord) {
+    fn adopted(&mut self, mut record: TaskRecord) {
+        if record.state.placed.is_none() {
+            // The life before may have sent one more attempt than it had time to keep: its number is not given again.
+            record.state.attempt += 1;
+        }
         let placed = record.state.placed.clone();
         let Some(ticket) = self.book.insert(record) else { return };
         let Some(placed) = placed else {

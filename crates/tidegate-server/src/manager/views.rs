@@ -89,7 +89,10 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             let wanted = views.filter(|view| status.is_none_or(|status| view.status == status));
             TaskList { tasks: wanted.collect(), next: page.next }
         });
-        let _ = reply.send(answer.map_err(|error| DeskError::Store(error.to_string())));
+        let _ = reply.send(answer.map_err(|error| match error {
+            StoreError::Refused(why) => DeskError::Refused(why),
+            error => DeskError::Store(error.to_string()),
+        }));
     }
 }
 

@@ -27,7 +27,7 @@ pub enum TaskApiError {
     #[error("the body did not come to its end")]
     Broken,
     /// There is no such field.
-    #[error("{field} is no field of a task{}; there are: {known}", meant(*nearest))]
+    #[error("{field:?} is no field of a task{}; there are: {known}", meant(*nearest))]
     UnknownField {
         /// Which.
         field: String,

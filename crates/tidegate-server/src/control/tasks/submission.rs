@@ -209,7 +209,7 @@ fn text(
 
 fn unknown(field: &str) -> TaskApiError {
     TaskApiError::UnknownField {
-        field: quoted(field),
+        field: field.chars().take(64).collect(),
         nearest: nearest(field, FIELDS),
         known: FIELDS.join(", "),
     }

@@ -15,7 +15,7 @@ use tokio::io::{
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 
 /// What is read at one time.
 const READ_BYTES: usize = 16 << 10;
@@ -66,8 +66,9 @@ impl Execution {
         // With it goes this process's copy of the other end: only so is it seen when the supervisor closes its
         // own.
         drop(command);
-        // One that does not listen is about to end, and its end says why.
-        let _ = timeout_at(deadline, to.write_all(plan)).await;
+        // One that does not listen is about to end, and its end says why. Not within the task's own time: a supervisor
+        // without its plan would not hear that it has to end.
+        let _ = timeout(KILLED_WITHIN, to.write_all(plan)).await;
         Ok(Self {
             to,
             reports: BufReader::new(from.take(LINE_BYTES_MAX)).lines(),
