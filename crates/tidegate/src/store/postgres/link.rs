@@ -15,10 +15,11 @@ const RETRY_LAST: Duration = Duration::from_secs(5);
 /// How long connecting may take in all: several addresses, TLS, and what is asked first.
 const CONNECT_MAX: Duration = Duration::from_secs(15);
 
-/// A statement that takes longer is given up by the server. Without the last line a server that was told not to
+/// A statement that takes longer is given up by the server. A transaction whose client says nothing for seconds is
+/// that of a process that was stopped: nobody else should wait for the rows it has locked. Without the last line a server that was told not to
 /// wait for its disk would acknowledge what a power cut takes.
 const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeout = '30s'; \
-    SET idle_in_transaction_session_timeout = '60s'; \
+    SET idle_in_transaction_session_timeout = '5s'; \
     SELECT set_config('synchronous_commit', 'on', false) \
     WHERE current_setting('synchronous_commit') = 'off'";
 
