@@ -55,8 +55,6 @@ pub(super) struct Known {
     pub up: bool,
     pub asked: bool,
     pub report: Option<CapacityReport>,
-    /// The slots that the ledger knows of.
-    pub declared: Option<u32>,
 }
 
 /// When what is next due.

@@ -103,9 +103,4 @@ pub(super) enum Event {
         /// The fence.
         fence: u64,
     },
-    /// The ledger does not know how many slots an executor has.
-    Undeclared {
-        /// Which.
-        executor: ExecutorId,
-    },
 }

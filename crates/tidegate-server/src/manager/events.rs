@@ -68,11 +68,6 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             Event::FenceSeen { executor, fence } => {
                 self.fences.insert(executor, fence);
             }
-            Event::Undeclared { executor } => {
-                if let Some(executor) = self.executors.get_mut(executor.0 as usize) {
-                    executor.declared = None;
-                }
-            }
         }
     }
 

@@ -100,7 +100,6 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             return;
         }
         let Some(executor) = self.executors.get_mut(id.0 as usize) else { return };
-        let changed = executor.declared.replace(slots) != Some(slots);
         let said = executor.report.as_ref().and_then(|report| report.executions.clone());
         let mut running: Vec<ExecutionKey> =
             said.iter().flatten().filter_map(|text| text.parse().ok()).collect();
@@ -112,9 +111,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             (Arc::clone(&self.ledger), executor.name.clone(), self.events.clone());
         tokio::spawn(async move {
             let told = async {
-                if changed {
-                    ledger.declare(&name, slots).await?;
-                }
+                // Each time: a declaration ends by itself, and a ledger may have lost its memory.
+                ledger.declare(&name, slots).await?;
                 // Those of the look before: younger ones may be on their way from another manager.
                 if let Some(asked_after) = asked_after {
                     ledger.reconcile(&name, &running, asked_after).await?;
@@ -123,8 +121,6 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             };
             if let Ok(fence) = told.await {
                 let _ = events.send(Event::FenceSeen { executor: id, fence }).await;
-            } else if changed {
-                let _ = events.send(Event::Undeclared { executor: id }).await;
             }
         });
     }

@@ -128,5 +128,5 @@ fn known(place: &Place) -> Known {
         }
     };
     let link = Arc::new(link);
-    Known { name, url, link, up: false, asked: false, report: None, declared: None }
+    Known { name, url, link, up: false, asked: false, report: None }
 }
