@@ -48,8 +48,8 @@ pub(super) struct Attempt<S> {
 enum Sent {
     /// It runs, or may.
     Taken,
-    /// It went back to the line, and this is over.
-    Back,
+    /// It goes back to the line with what the executor said, and this is over.
+    Back(Answer),
     /// It ended before it began.
     Ended(Ending),
     /// It is another's.
@@ -64,7 +64,10 @@ impl<S: TaskStore> Attempt<S> {
         let state = match self.send().await {
             Sent::Taken => self.follow_to_the_end().await,
             Sent::Ended(ending) => self.end(ending, Vec::new(), Duration::ZERO).await,
-            Sent::Back => Some(self.record.state.clone()),
+            Sent::Back(answer) => {
+                let (ticket, state) = (self.ticket, Box::new(self.record.state.clone()));
+                return self.tell(Event::Back { ticket, answer, state }).await;
+            }
             Sent::Abandoned => None,
         };
         self.tell(Event::Over { ticket: self.ticket, state: state.map(Box::new) }).await;
@@ -149,7 +152,6 @@ impl<S: TaskStore> Attempt<S> {
 
     async fn send(&mut self) -> Sent {
         if !self.step(&TaskEvent::Placing { executor: self.executor.clone() }) {
-            self.tell(Event::Answered { ticket: self.ticket, answer: Answer::Gone }).await;
             return Sent::Abandoned;
         }
         let durability =
@@ -199,22 +201,19 @@ impl<S: TaskStore> Attempt<S> {
         Sent::Taken
     }
 
-    /// The executor did not take it: the next attempt may be anywhere.
+    /// The executor did not take it: the next attempt may be anywhere. Nobody hears of that before it is kept: from then
+    /// on another attempt may be made of where the task stands.
     async fn go_back(&mut self, answer: Answer) -> Sent {
+        if *self.cancel.borrow() && !self.record.state.cancel_asked {
+            self.step(&TaskEvent::CancelAsked);
+        }
         let attempt = self.record.state.attempt;
         self.step(&TaskEvent::Refused { attempt });
-        self.tell(Event::Answered { ticket: self.ticket, answer }).await;
-        // To be kept before the next attempt is placed, with it or by itself; where nothing is to be sent, a task that
-        // was cancelled meanwhile has to be kept as such.
-        if self.record.state.status.is_over() {
-            return match self.keep(None, Durability::Power, None).await {
-                Step::Kept => Sent::Back,
-                _ => Sent::Abandoned,
-            };
-        }
-        match self.keep(None, Durability::Process, None).await {
-            Step::Kept => Sent::Back,
-            _ => Sent::Abandoned,
+        let over = self.record.state.status.is_over();
+        let durability = if over { Durability::Power } else { Durability::Process };
+        match self.keep(None, durability, None).await {
+            Step::Kept => Sent::Back(answer),
+            Step::Overtaken(_) | Step::Failed(_) => Sent::Abandoned,
         }
     }
 

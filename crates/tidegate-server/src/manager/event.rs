@@ -59,6 +59,15 @@ pub(super) enum Event {
         /// What.
         answer: Answer,
     },
+    /// An executor did not take an attempt, and that is kept: the task waits again, at its old place.
+    Back {
+        /// Which.
+        ticket: Ticket,
+        /// What the executor said.
+        answer: Answer,
+        /// Where the task stands.
+        state: Box<TaskState>,
+    },
     /// An attempt stands here now.
     Stands {
         /// Which.

@@ -10,6 +10,7 @@ use tidegate::ledger::{Ledger, SlotLease};
 use tidegate::store::StoreError;
 use tidegate::task::{TaskState, TaskStatus};
 use tidegate::tasks::{Submission, TaskRecord, TaskStore};
+use tokio::sync::oneshot;
 
 // === impl Actor ===
 
@@ -40,11 +41,11 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 }
             }
             Event::Answered { ticket, answer } => {
-                self.count_refusal(answer);
                 if let Some(order) = self.dispatcher.answered(ticket, answer, now) {
                     self.obey(order);
                 }
             }
+            Event::Back { ticket, answer, state } => self.back(ticket, answer, *state, now),
             Event::Stands { ticket, state } => self.stands(ticket, *state),
             Event::Wrote { ticket, chunks } => {
                 if let Some(entry) = self.book.get_mut(ticket) {
@@ -146,6 +147,35 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         self.tell_status(ticket);
     }
 
+    /// Nobody has taken an attempt: its task waits where it waited before, unless it was told to stop meanwhile.
+    fn back(&mut self, ticket: Ticket, answer: Answer, state: TaskState, now: Duration) {
+        self.count_refusal(answer);
+        if state.status.is_over() {
+            return self.over(ticket, Some(state));
+        }
+        if let Some(order) = self.dispatcher.answered(ticket, answer, now) {
+            self.obey(order);
+        }
+        let Some(entry) = self.book.get_mut(ticket) else { return };
+        entry.record.state = state;
+        if !self.stop_if_wanted(ticket) {
+            self.tell_status(ticket);
+        }
+    }
+
+    /// Nobody drives the task any more. Who wanted it to stop may have told only the attempt, too late for it.
+    fn stop_if_wanted(&mut self, ticket: Ticket) -> bool {
+        let Some(entry) = self.book.get_mut(ticket) else { return false };
+        let wanted = entry.driven.take().is_some_and(|driven| *driven.borrow());
+        if !wanted || entry.record.state.status.is_over() {
+            return false;
+        }
+        let record = entry.record.clone();
+        // Whoever wanted it has its answer.
+        self.cancel_waiting(ticket, &record, oneshot::channel().0);
+        true
+    }
+
     /// An attempt is over: so is the task, or it waits again, or it is another manager's.
     fn over(&mut self, ticket: Ticket, state: Option<TaskState>) {
         if let Some(order) = self.dispatcher.withdraw(ticket) {
@@ -159,7 +189,6 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             return;
         };
         let Some(entry) = self.book.get_mut(ticket) else { return };
-        entry.driven = None;
         let before = std::mem::replace(&mut entry.record.state, state);
         let state = &entry.record.state;
         if state.failures > before.failures && !state.status.is_over() {
@@ -168,8 +197,11 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             self.meters.repeated(Repeated::Lost);
         }
         if !state.status.is_over() {
-            self.tell_status(ticket);
-            return self.enqueue(ticket);
+            if !self.stop_if_wanted(ticket) {
+                self.tell_status(ticket);
+                self.enqueue(ticket);
+            }
+            return;
         }
         if let Some(ending) = &state.ending {
             self.meters.ended(ending.outcome, ending.reason);

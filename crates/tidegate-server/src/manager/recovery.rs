@@ -12,6 +12,8 @@ use tokio::time::sleep;
 
 /// Tasks that are taken over at once.
 const PAGE: usize = 500;
+/// When a task is looked for that somebody else has changed.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 // === impl Actor ===
 
@@ -85,16 +87,20 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         let (store, events) = (Arc::clone(&self.store), self.events.clone());
         let owner = self.terms.owner.clone();
         tokio::spawn(async move {
-            // Not at once: whoever changed it may be about to change it again.
-            sleep(Duration::from_millis(500)).await;
-            match store.get(&id).await {
-                Ok(Some(record))
-                    if *record.state.owner == *owner && !record.state.status.is_over() =>
-                {
-                    let _ = events.send(Event::Adopted(vec![record])).await;
+            let record = loop {
+                // Not at once: whoever changed it may be about to change it again.
+                sleep(LOOK_AGAIN_AFTER).await;
+                match store.get(&id).await {
+                    Ok(record) => break record,
+                    // Nobody else would: it counts as held by a manager that lives.
+                    Err(error) => tracing::warn!(task = %id, %error, "a task can't be looked for"),
                 }
-                Ok(_) => {}
-                Err(error) => tracing::warn!(task = %id, %error, "a task can't be looked for"),
+            };
+            if let Some(record) = record
+                && *record.state.owner == *owner
+                && !record.state.status.is_over()
+            {
+                let _ = events.send(Event::Adopted(vec![record])).await;
             }
         });
     }
