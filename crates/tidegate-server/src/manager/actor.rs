@@ -43,6 +43,8 @@ pub(super) struct Actor<S, L> {
     pub started: Instant,
     pub due: Due,
     pub draining: bool,
+    /// The store failed when it was given tasks: some may be ours of which nobody here knows.
+    pub in_doubt: bool,
     /// Fences that the ledger had given at earlier looks, by executor.
     pub fences: HashMap<ExecutorId, u64>,
 }

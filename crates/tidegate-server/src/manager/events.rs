@@ -25,6 +25,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             }
             Event::Listed { page, status, reply } => self.listed(page, status, reply),
             Event::Adopted(records) => records.into_iter().for_each(|record| self.adopted(record)),
+            Event::InDoubt => self.in_doubt = true,
             Event::Leased { ticket, answer, lease } => self.leased(ticket, answer, lease, now),
             Event::LedgerChanged => {
                 for order in self.dispatcher.ledger_changed(now) {
@@ -95,7 +96,11 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             Ok(Submission::Same(there)) => Ok((self.view(&there), false)),
             Ok(Submission::OtherUnderId(id)) => Err(DeskError::OtherUnderId(id)),
             Ok(Submission::OtherUnderKey(id)) => Err(DeskError::OtherUnderKey(id)),
-            Err(error) => Err(DeskError::Store(error.to_string())),
+            Err(error) => {
+                // It may be kept all the same; who hands it in again is told so, and that it is ours.
+                self.in_doubt = true;
+                Err(DeskError::Store(error.to_string()))
+            }
         };
         // Whoever submitted it may be gone; the task is kept all the same.
         let _ = reply.send(answer);
@@ -103,6 +108,11 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
 
     /// A task of an earlier life, or of a manager that is gone: it waits, or is looked for where it was sent.
     fn adopted(&mut self, record: TaskRecord) {
+        if self.book.len() >= self.terms.tasks_max {
+            // There is room for it later.
+            self.in_doubt = true;
+            return;
+        }
         let placed = record.state.placed.clone();
         let Some(ticket) = self.book.insert(record) else { return };
         let Some(placed) = placed else { return self.enqueue(ticket) };
