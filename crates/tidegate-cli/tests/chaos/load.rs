@@ -26,7 +26,7 @@ impl Load {
             let (code, retries) = match nth % 20 {
                 7 => ("fail once", 2),
                 13 => ("fail", 1),
-                _ => ("work", u64::from(nth % 2 == 0)),
+                _ => ("work", u64::from(nth.is_multiple_of(2))),
             };
             let priority = ["normal", "high", "low"][nth % 3];
             json!({ "id": format!("t-{nth}"), "runtime": "any", "code": code,

@@ -1,8 +1,9 @@
-//! Real processes that are killed and stopped while tasks go through them: workers, managers, Redis, PostgreSQL. Every
-//! task that was acknowledged ends exactly once, no attempt is started twice, and every slot is free afterwards.
+//! Real processes that are killed and stopped while tasks go through them: workers, managers, Redis, PostgreSQL.
+//! Every task that was acknowledged ends exactly once, no attempt is started twice, and every slot is free
+//! afterwards.
 //!
-//! Faults come when a known number of executions is under way, not after some time: what the workers pass their tasks
-//! to is a part of the test, and can hold them.
+//! Faults come when a known number of executions is under way, not after some time: what the workers pass their
+//! tasks to is a part of the test, and can hold them.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 

@@ -2,7 +2,7 @@ use crate::ask::get;
 use crate::fleet::Fleet;
 use crate::load::Load;
 use crate::{LONGEST, until};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::thread;
@@ -84,7 +84,10 @@ pub fn judge_starts(fleet: &Fleet, views: &Views) {
 pub fn judge_slots(fleet: &Fleet) {
     for (nth, door) in fleet.doors().into_iter().enumerate() {
         fleet.target.hold();
-        let task = |slot: usize| serde_json::json!({ "id": format!("new-{nth}-{slot}"), "runtime": "any", "code": "work" });
+        let task = |slot: usize| {
+            let id = format!("new-{nth}-{slot}");
+            json!({ "id": id, "runtime": "any", "code": "work" })
+        };
         let mut load = Load::of(&[door], (0..fleet.slots()).map(task).collect());
         load.finish();
         until("every slot is used again", || fleet.target.held() >= fleet.slots());

@@ -201,8 +201,8 @@ impl<S: TaskStore> Attempt<S> {
         Sent::Taken
     }
 
-    /// The executor did not take it: the next attempt may be anywhere. Nobody hears of that before it is kept: from then
-    /// on another attempt may be made of where the task stands.
+    /// The executor did not take it: the next attempt may be anywhere. Nobody hears of that before it is kept:
+    /// from then on another attempt may be made of where the task stands.
     async fn go_back(&mut self, answer: Answer) -> Sent {
         if *self.cancel.borrow() && !self.record.state.cancel_asked {
             self.step(&TaskEvent::CancelAsked);

@@ -49,8 +49,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         });
     }
 
-    /// Takes up what is ours by the store and unknown here: it was kept when the store seemed to fail. Whoever is known
-    /// stays as it is.
+    /// Takes up what is ours by the store and unknown here: it was kept when the store seemed to fail. Whatever is
+    /// known stays as it is.
     pub fn look_for_ours(&mut self) {
         if !std::mem::take(&mut self.in_doubt) {
             return;

@@ -126,7 +126,8 @@ impl Postgres {
                 return true;
             }
             // Who asks it too early is told so, by what looks like an error of its own.
-            let fatal = |line: &str| line.contains("FATAL") && !line.contains("is starting up");
+            let fatal =
+                |line: &str| line.contains("FATAL") && !line.contains("the database system");
             if log.lines().any(fatal) {
                 break;
             }

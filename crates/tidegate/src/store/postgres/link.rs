@@ -16,8 +16,8 @@ const RETRY_LAST: Duration = Duration::from_secs(5);
 const CONNECT_MAX: Duration = Duration::from_secs(15);
 
 /// A statement that takes longer is given up by the server. A transaction whose client says nothing for seconds is
-/// that of a process that was stopped: nobody else should wait for the rows it has locked. Without the last line a server that was told not to
-/// wait for its disk would acknowledge what a power cut takes.
+/// that of a process that was stopped: nobody else should wait for the rows it has locked. Without the last line a
+/// server that was told not to wait for its disk would acknowledge what a power cut takes.
 const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeout = '30s'; \
     SET idle_in_transaction_session_timeout = '5s'; \
     SELECT set_config('synchronous_commit', 'on', false) \
