@@ -90,6 +90,7 @@ impl Manager {
                         chance: Chance::from_process(),
                         started: now,
                         draining: false,
+                        in_doubt: false,
                         fences: HashMap::new(),
                         leased: BTreeSet::new(),
                     };

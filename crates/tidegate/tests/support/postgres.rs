@@ -125,7 +125,10 @@ impl Postgres {
             if log.contains("ready to accept connections") && self.answers() {
                 return true;
             }
-            if log.contains("FATAL") {
+            // Who asks it too early is told so, by what looks like an error of its own.
+            let fatal =
+                |line: &str| line.contains("FATAL") && !line.contains("the database system");
+            if log.lines().any(fatal) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(20));

@@ -1,0 +1,101 @@
+use crate::LONGEST;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A `tidegate` that can be killed and started again, always on the same address. Killed when its test ends.
+pub struct Program {
+    args: Vec<String>,
+    folder: PathBuf,
+    log: PathBuf,
+    pub address: SocketAddr,
+    child: Option<Child>,
+}
+
+// === impl Program ===
+
+impl Program {
+    /// Starts one that serves at that address when it has said its banner.
+    pub fn start(folder: &Path, name: &str, address: SocketAddr, args: Vec<String>) -> Self {
+        let log = folder.join(format!("{name}.log"));
+        let mut program = Self { args, folder: folder.to_owned(), log, address, child: None };
+        program.run();
+        program
+    }
+
+    /// Starts it, or starts it again. Its port may be somebody's for a moment.
+    pub fn run(&mut self) {
+        let since = Instant::now();
+        while !self.comes_up() {
+            assert!(since.elapsed() < LONGEST, "{:?} does not start:\n{}", self.args, self.log());
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn comes_up(&mut self) -> bool {
+        let log = File::options().create(true).append(true).open(&self.log).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+            .args(&self.args)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let banner = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let up = banner.into_iter().any(|line| line.contains("Ctrl-C"));
+        self.child = Some(child);
+        if !up {
+            self.kill();
+        }
+        up
+    }
+
+    /// As `kill -9` does, and it is gone when this returns.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Stops it as it stands; it is still there, and does nothing.
+    pub fn stop(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets it go on as if no time had passed.
+    pub fn go_on(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.kill();
+        if thread::panicking() {
+            let log = self.log();
+            let last = log.lines().rev().take(30).collect::<Vec<_>>();
+            let last = last.into_iter().rev().collect::<Vec<_>>().join("\n");
+            eprintln!("--- the last of {}:\n{last}", self.log.display());
+        }
+    }
+}
+
+/// An address that was free just now.
+pub fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}

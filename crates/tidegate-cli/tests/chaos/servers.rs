@@ -1,0 +1,62 @@
+//! The servers behind the managers, killed: Redis, which counts the slots, and PostgreSQL, which keeps the tasks.
+
+use crate::fleet::{Fleet, Plan};
+use crate::load::Load;
+use crate::support::postgres::Postgres;
+use crate::support::redis::Redis;
+use crate::until;
+use crate::verdict::{Watcher, judge_slots, judge_starts, losses};
+
+/// It kept nothing on disk: who holds which slot is forgotten, and that there are any.
+#[test]
+fn redis_is_killed_and_comes_back_empty() {
+    let mut redis = Redis::start(&[]);
+    let ledger = Some(redis.url(""));
+    let fleet = Fleet::start(&Plan { ledger, placement: "semaphore", ..Plan::default() });
+    let load = Load::mixed(&fleet.doors(), 200);
+    fleet.hold_every_slot();
+    redis.crash();
+    fleet.target.let_go();
+    (0..fleet.workers.len()).for_each(|nth| fleet.until_idle(nth));
+    assert!(redis.run());
+    let views = Watcher::default().judge(&fleet, load);
+    assert_eq!(losses(&views), 0, "nothing that ran has to do with it");
+    judge_starts(&fleet, &views);
+    judge_slots(&fleet);
+}
+
+/// Back at once, so that nobody may notice but by what it has forgotten.
+#[test]
+fn redis_is_empty_while_executions_go_on() {
+    let mut redis = Redis::start(&[]);
+    let ledger = Some(redis.url(""));
+    let fleet = Fleet::start(&Plan { ledger, placement: "semaphore", ..Plan::default() });
+    let load = Load::mixed(&fleet.doors(), 200);
+    fleet.hold_every_slot();
+    redis.crash();
+    assert!(redis.run());
+    fleet.target.let_go();
+    let views = Watcher::default().judge(&fleet, load);
+    assert_eq!(losses(&views), 0, "nothing that ran has to do with it");
+    judge_starts(&fleet, &views);
+    judge_slots(&fleet);
+}
+
+/// What ends meanwhile is kept when it is back; nothing new is sent that could not be kept before.
+#[test]
+fn postgres_crashes_and_comes_back() {
+    let mut postgres = Postgres::start(&[]);
+    let store = Some(postgres.url("schema=chaos"));
+    let fleet = Fleet::start(&Plan { managers: 2, store, ..Plan::default() });
+    let load = Load::mixed(&fleet.doors(), 200);
+    until("half is handed in", || load.acknowledged() >= 100);
+    fleet.hold_every_slot();
+    postgres.crash();
+    fleet.target.let_go();
+    (0..fleet.workers.len()).for_each(|nth| fleet.until_idle(nth));
+    // Not before the last process of its life before is gone.
+    until("PostgreSQL is back", || postgres.run());
+    let views = Watcher::default().judge(&fleet, load);
+    judge_starts(&fleet, &views);
+    judge_slots(&fleet);
+}

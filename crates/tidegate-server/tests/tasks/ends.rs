@@ -1,0 +1,62 @@
+//! How tasks end: by themselves, by their time, because somebody wants it.
+
+use crate::folder::TempFolder;
+use crate::node::{Node, spec};
+use tidegate::task::{EndReason, TaskStatus};
+use tidegate_server::manager::{DeskError, ManagerTerms};
+
+#[test]
+fn a_failure_is_tried_again_after_a_pause_as_often_as_was_asked() {
+    let folder = TempFolder::new("retries");
+    let node = Node::start(&folder, 1, ManagerTerms::default());
+    node.run(async {
+        let mut task = spec("fail 3");
+        task.retries = 1;
+        let id = node.submit_as("a", task).await;
+        let pausing = node.until(&id, |view| view.failures == 1).await;
+        assert_eq!((pausing.status, pausing.exit_code), (TaskStatus::Queued, Some(3)));
+        let not_before_ms = pausing.not_before_ms.unwrap();
+        let ended = node.until_over(&id).await;
+        assert_eq!((ended.status, ended.failures, ended.attempt), (TaskStatus::Failed, 2, 2));
+        assert!(ended.started_ms.unwrap() >= not_before_ms, "{ended:?}");
+    });
+}
+
+#[test]
+fn what_takes_longer_than_it_may_fails_by_name() {
+    let folder = TempFolder::new("timeout");
+    let node = Node::start(&folder, 1, ManagerTerms::default());
+    node.run(async {
+        let mut task = spec("hang");
+        task.timeout_ms = 50;
+        let id = node.submit_as("a", task).await;
+        let ended = node.until_over(&id).await;
+        assert_eq!((ended.status, ended.reason), (TaskStatus::Failed, Some(EndReason::Timeout)));
+    });
+}
+
+#[test]
+fn a_task_is_cancelled_while_it_runs_while_it_waits_and_while_it_pauses() {
+    let folder = TempFolder::new("cancel");
+    let node = Node::start(&folder, 1, ManagerTerms::default());
+    node.run(async {
+        let mut fails = spec("fail 1");
+        fails.retries = 100;
+        let pauses = node.submit_as("pauses", fails).await;
+        node.until(&pauses, |view| view.failures == 3).await;
+        assert_eq!(node.desk.cancel(&pauses).await.unwrap().status, TaskStatus::Cancelled);
+        let runs = node.submit("runs", "hang").await;
+        node.until(&runs, |view| view.status == TaskStatus::Running).await;
+        let waits = node.submit("waits", "print never").await;
+        assert_eq!(node.desk.cancel(&waits).await.unwrap().status, TaskStatus::Cancelled);
+        assert!(node.desk.cancel(&runs).await.unwrap().cancel_asked);
+        for id in [pauses, runs, waits] {
+            assert_eq!(node.until_over(&id).await.status, TaskStatus::Cancelled);
+            let over = node.desk.cancel(&id).await.unwrap_err();
+            assert_eq!(over, DeskError::Over { id, status: "cancelled" });
+        }
+        let next = node.submit("next", "print next").await;
+        assert_eq!(node.until_over(&next).await.status, TaskStatus::Succeeded);
+        assert_eq!(node.executor.capacity().running, 0);
+    });
+}

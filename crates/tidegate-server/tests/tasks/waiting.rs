@@ -1,0 +1,78 @@
+//! Who waits, for how long, and who goes first.
+
+use crate::folder::TempFolder;
+use crate::node::{Node, spec};
+use tidegate::MessagePriority::{High, Low, Normal};
+use tidegate::task::TaskStatus;
+use tidegate_server::manager::{ManagerTerms, TaskNotice};
+
+#[test]
+fn the_more_urgent_goes_first() {
+    let folder = TempFolder::new("priorities");
+    let node = Node::start(&folder, 1, ManagerTerms::default());
+    node.run(async {
+        let first = node.submit("first", "hang").await;
+        let mut ids = Vec::new();
+        for (name, priority) in [("low", Low), ("normal", Normal), ("high", High)] {
+            let mut task = spec("sleep 20ms");
+            task.priority = priority;
+            ids.push(node.submit_as(name, task).await);
+        }
+        node.desk.cancel(&first).await.unwrap();
+        let mut started = Vec::new();
+        for id in &ids {
+            started.push(node.until_over(id).await.started_ms.unwrap());
+        }
+        assert!(started[2] < started[1] && started[1] < started[0], "{started:?}");
+    });
+}
+
+#[test]
+fn who_waits_is_told_where_and_how_long() {
+    let folder = TempFolder::new("positions");
+    let node = Node::start(&folder, 1, ManagerTerms::default());
+    node.run(async {
+        let past = node.submit("past", "sleep 20ms").await;
+        node.until_over(&past).await;
+        let runs = node.submit("runs", "hang").await;
+        node.until(&runs, |view| view.status == TaskStatus::Running).await;
+        let (a, b) = (node.submit("a", "print a").await, node.submit("b", "print b").await);
+        let (a, b) = (node.desk.task(&a).await.unwrap(), node.desk.task(&b).await.unwrap());
+        assert_eq!((a.status, a.queue_position), (TaskStatus::Queued, Some(0)));
+        assert_eq!((b.status, b.queue_position), (TaskStatus::Queued, Some(1)));
+        let age_ms = node.until(&a.id, |view| view.queue_age_ms >= Some(30)).await.queue_age_ms;
+        assert!(age_ms > a.queue_age_ms, "{age_ms:?}");
+        let waits_ms = (a.estimated_wait_ms.unwrap(), b.estimated_wait_ms.unwrap());
+        assert!(waits_ms.0 <= waits_ms.1, "{waits_ms:?}");
+        let runs = node.desk.task(&runs).await.unwrap();
+        assert_eq!((runs.queue_position, runs.queue_age_ms), (None, None));
+    });
+}
+
+#[test]
+fn who_watches_is_told_everything_in_order() {
+    let folder = TempFolder::new("watch");
+    let node = Node::start(&folder, 1, ManagerTerms::default());
+    node.run(async {
+        let first = node.submit("first", "hang").await;
+        let id = node.submit("watched", "print a\nsleep 300ms\nprint b").await;
+        let mut watch = node.desk.watch(&id).await.unwrap();
+        assert_eq!(watch.view.status, TaskStatus::Queued);
+        node.desk.cancel(&first).await.unwrap();
+        let (mut statuses, mut text) = (vec![watch.view.status], String::new());
+        while let Some(notice) = watch.next().await.unwrap() {
+            match notice {
+                TaskNotice::Status(view) => statuses.push(view.status),
+                TaskNotice::Output { attempt, chunk } => {
+                    assert_eq!(attempt, 1);
+                    text.push_str(&chunk.text);
+                }
+            }
+        }
+        statuses.dedup();
+        let expected = ["queued", "provisioning", "running", "succeeded"];
+        assert_eq!(statuses.iter().map(|it| it.name()).collect::<Vec<_>>(), expected);
+        assert_eq!(text, "a\nb\n");
+        assert!(node.desk.watch(&id).await.unwrap().next().await.unwrap().is_none());
+    });
+}
