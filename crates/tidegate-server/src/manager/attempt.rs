@@ -218,9 +218,6 @@ impl<S: TaskStore> Attempt<S> {
     /// The executor did not take it: the next attempt may be anywhere, once this one is kept as refused. Not before: it
     /// would start from a state that is not the newest.
     async fn go_back(&mut self, answer: Answer) -> Sent {
-        if *self.cancel.borrow() && !self.record.state.cancel_asked {
-            self.step(&TaskEvent::CancelAsked);
-        }
         let attempt = self.record.state.attempt;
         self.step(&TaskEvent::Refused { attempt });
         // A task that was cancelled meanwhile is over with this, which must last.

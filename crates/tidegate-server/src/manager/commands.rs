@@ -133,7 +133,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
     }
 
     /// Nobody runs it: it is over as soon as that is kept.
-    pub fn cancel_waiting(&mut self, ticket: Ticket, record: &TaskRecord, reply: Reply<TaskView>) {
+    fn cancel_waiting(&mut self, ticket: Ticket, record: &TaskRecord, reply: Reply<TaskView>) {
         if let Some(order) = self.dispatcher.withdraw(ticket) {
             self.obey(order);
         }

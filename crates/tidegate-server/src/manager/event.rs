@@ -32,8 +32,6 @@ pub(super) enum Event {
     },
     /// Tasks of an earlier life, or of a manager that is gone.
     Adopted(Vec<TaskRecord>),
-    /// The store failed while tasks were taken over, or were looked for after that.
-    InDoubt,
     /// What the ledger said.
     Leased {
         /// To which attempt.

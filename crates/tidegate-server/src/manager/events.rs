@@ -9,7 +9,6 @@ use tidegate::ledger::{Ledger, SlotLease};
 use tidegate::store::StoreError;
 use tidegate::task::{TaskState, TaskStatus};
 use tidegate::tasks::{Submission, TaskRecord, TaskStore};
-use tokio::sync::oneshot;
 
 // === impl Actor ===
 
@@ -24,7 +23,6 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             }
             Event::Listed { page, status, reply } => self.listed(page, status, reply),
             Event::Adopted(records) => records.into_iter().for_each(|record| self.adopted(record)),
-            Event::InDoubt => self.in_doubt = true,
             Event::Leased { ticket, answer, lease } => self.leased(ticket, answer, lease, now),
             Event::LedgerChanged => {
                 for order in self.dispatcher.ledger_changed(now) {
@@ -45,6 +43,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 }
             }
             Event::Answered { ticket, answer } => {
+                self.count_refusal(answer);
                 if let Some(order) = self.dispatcher.answered(ticket, answer, now) {
                     self.obey(order);
                 }
@@ -171,35 +170,6 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         let cancel_asked = state.cancel_asked || entry.cancel_asked;
         entry.record.state = TaskState { cancel_asked, ..state };
         self.tell_status(ticket);
-    }
-
-    /// Nobody has taken an attempt: its task waits where it waited before, unless it was told to stop meanwhile.
-    fn back(&mut self, ticket: Ticket, answer: Answer, state: TaskState, now: Duration) {
-        self.count_refusal(answer);
-        if state.status.is_over() {
-            return self.over(ticket, Some(state));
-        }
-        if let Some(order) = self.dispatcher.answered(ticket, answer, now) {
-            self.obey(order);
-        }
-        let Some(entry) = self.book.get_mut(ticket) else { return };
-        entry.record.state = state;
-        if !self.stop_if_wanted(ticket) {
-            self.tell_status(ticket);
-        }
-    }
-
-    /// Nobody drives the task any more. Who wanted it to stop may have told only the attempt, too late for it.
-    fn stop_if_wanted(&mut self, ticket: Ticket) -> bool {
-        let Some(entry) = self.book.get_mut(ticket) else { return false };
-        let wanted = entry.driven.take().is_some_and(|driven| *driven.borrow());
-        if !wanted || entry.record.state.status.is_over() {
-            return false;
-        }
-        let record = entry.record.clone();
-        // Whoever wanted it has its answer.
-        self.cancel_waiting(ticket, &record, oneshot::channel().0);
-        true
     }
 
     /// An attempt is over: so is the task, or it waits again, or it is another manager's.

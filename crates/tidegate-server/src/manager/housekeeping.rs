@@ -35,7 +35,6 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         if now >= self.due.beat {
             self.due.beat = now + self.terms.lease / 3;
             self.adopt();
-            self.look_for_ours();
         }
         if now >= self.due.forget {
             self.due.forget = now + FORGET_EVERY;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::capacity::{ExecutorId, Place, Ticket};
 use tidegate::ledger::Ledger;
-use tidegate::task::{TaskEvent, TaskId, TaskStatus};
-use tidegate::tasks::{Durability, TaskQuery, TaskRecord, TaskStore};
+use tidegate::task::{TaskEvent, TaskId};
+use tidegate::tasks::{Durability, TaskStore};
 use tokio::time::sleep;
 
 /// Before a task is looked for that slipped away; doubles while the store can't be read.
@@ -15,8 +15,6 @@ const LOOK_AGAIN_FIRST: Duration = Duration::from_millis(500);
 const LOOK_AGAIN_MAX: Duration = Duration::from_secs(30);
 /// Tasks that are taken over at once.
 const PAGE: usize = 500;
-/// When a task is looked for that somebody else has changed.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 // === impl Actor ===
 
@@ -35,9 +33,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 let page = match store.adopt(&owner, PAGE.min(left)).await {
                     Ok(page) => page,
                     Err(error) => {
-                        tracing::warn!(%error, "left tasks can't be taken over yet");
-                        let _ = events.send(Event::InDoubt).await;
-                        return;
+                        return tracing::warn!(%error, "left tasks can't be taken over yet");
                     }
                 };
                 if page.is_empty() {
@@ -47,40 +43,6 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 left = left.saturating_sub(page.len());
                 if events.send(Event::Adopted(page)).await.is_err() {
                     return;
-                }
-            }
-        });
-    }
-
-    /// Takes up what is ours by the store and unknown here: it was kept when the store seemed to fail. Whatever is
-    /// known stays as it is.
-    pub fn look_for_ours(&mut self) {
-        if !std::mem::take(&mut self.in_doubt) {
-            return;
-        }
-        let (store, events) = (Arc::clone(&self.store), self.events.clone());
-        let owner = self.terms.owner.clone();
-        tokio::spawn(async move {
-            for status in TaskStatus::ALL.into_iter().filter(|status| !status.is_over()) {
-                let mut query = TaskQuery { status: Some(status), after: None, limit: PAGE };
-                loop {
-                    let page = match store.list(&query).await {
-                        Ok(page) => page,
-                        Err(error) => {
-                            tracing::warn!(%error, "tasks can't be looked for yet");
-                            let _ = events.send(Event::InDoubt).await;
-                            return;
-                        }
-                    };
-                    let ours = |record: &TaskRecord| *record.state.owner == *owner;
-                    let ours = page.tasks.into_iter().filter(ours).collect();
-                    if events.send(Event::Adopted(ours)).await.is_err() {
-                        return;
-                    }
-                    match page.next {
-                        Some(next) => query.after = Some(next),
-                        None => break,
-                    }
                 }
             }
         });

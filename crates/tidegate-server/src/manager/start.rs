@@ -90,7 +90,6 @@ impl Manager {
                         chance: Chance::from_process(),
                         started: now,
                         draining: false,
-                        in_doubt: false,
                         fences: HashMap::new(),
                         leased: BTreeSet::new(),
                     };
