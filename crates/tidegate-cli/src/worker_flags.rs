@@ -64,7 +64,8 @@ pub struct WorkerFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With --executor process")]
 struct ProcessFlags {
-    /// The configuration file, for its [[runtime]]s; without it TIDEGATE_CONFIG, or ./tidegate.toml if there is one
+    /// The configuration file, for its [[runtime]]s; without it TIDEGATE_CONFIG, or ./tidegate.toml if there is
+    /// one
     #[arg(long = "config", value_name = "FILE")]
     config: Option<PathBuf>,
     /// Where executions have their work folders [default: in the system's temporary folder]

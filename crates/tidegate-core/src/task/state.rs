@@ -4,8 +4,8 @@ use std::fmt;
 
 /// Where a task stands. Everything about it that changes.
 ///
-/// It changes only by [`after`](Self::after); a store keeps a change only if the `version` it started from is still the
-/// newest, so that of two who know a different past one is told so.
+/// It changes only by [`after`](Self::after); a store keeps a change only if the `version` it started from is
+/// still the newest, so that of two who know a different past one is told so.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskState {
     /// Rises by one with every change.

@@ -32,7 +32,8 @@ pub struct TasksConfig {
     pub placement: Placement,
     /// This manager's name among those that share a store. Default by the machine and the port.
     pub node: Option<String>,
-    /// Slots of the executor in this process, 0 … 65,536. Default one a core, none where there are other executors.
+    /// Slots of the executor in this process, 0 … 65,536. Default one a core, none where there are other
+    /// executors.
     pub slots: Option<u32>,
     /// What the executor in this process does. Default processes.
     pub executor: LocalExecutor,

@@ -22,8 +22,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// Events that are taken in before it is decided again what to do: under load one decision is for many.
 const EVENTS_AT_ONCE: usize = 256;
 
-/// The manager's one thread: it alone knows all tasks that are not over, and decides. Whatever waits is a task of its
-/// own that reports by an [`Event`].
+/// The manager's one thread: it alone knows all tasks that are not over, and decides. Whatever waits is a task of
+/// its own that reports by an [`Event`].
 pub(super) struct Actor<S, L> {
     pub terms: ManagerTerms,
     pub store: Arc<S>,

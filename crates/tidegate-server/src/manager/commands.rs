@@ -50,7 +50,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         let (store, events) = (Arc::clone(&self.store), self.events.clone());
         tokio::spawn(async move {
             let task = NewTask { record: record.clone(), key: submit.key, fingerprint };
-            let submission = store.submit(task).await;
+            let (submission, record) = (Box::new(store.submit(task).await), Box::new(record));
             let _ = events.send(Event::Submitted { record, bytes, submission, reply }).await;
         });
     }

@@ -107,8 +107,8 @@ impl TaskDesk {
 // === impl Watch ===
 
 impl Watch {
-    /// What comes next; `None` when the task is over and everything was told. `Err` when the watcher was too slow, and
-    /// missed so many: it should start again.
+    /// What comes next; `None` when the task is over and everything was told. `Err` when the watcher was too slow,
+    /// and missed so many: it should start again.
     ///
     /// # Errors
     ///

@@ -40,8 +40,8 @@ pub enum DeskError {
         /// When there may be room.
         retry_after: Duration,
     },
-    /// The store can't be used now. A submission may have been kept all the same: submit it again with the same id or
-    /// key.
+    /// The store can't be used now. A submission may have been kept all the same: submit it again with the same id
+    /// or key.
     #[error("the store of tasks: {0}")]
     Store(String),
     /// The store will never take it as it is.

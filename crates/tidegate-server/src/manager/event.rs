@@ -13,11 +13,11 @@ pub(super) enum Event {
     /// What the store made of a submission.
     Submitted {
         /// The task.
-        record: TaskRecord,
+        record: Box<TaskRecord>,
         /// Its place in memory, until it is let go.
         bytes: usize,
         /// What became of it.
-        submission: Result<Submission, StoreError>,
+        submission: Box<Result<Submission, StoreError>>,
         /// Who waits to hear it.
         reply: Reply<(TaskView, bool)>,
     },

@@ -19,7 +19,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             Event::Submitted { record, bytes, submission, reply } => {
                 self.arriving.0 -= 1;
                 self.arriving.1 -= bytes;
-                self.submitted(record, submission, reply);
+                self.submitted(*record, *submission, reply);
             }
             Event::Listed { page, status, reply } => self.listed(page, status, reply),
             Event::Adopted(records) => records.into_iter().for_each(|record| self.adopted(record)),
@@ -48,18 +48,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                     self.obey(order);
                 }
             }
-            Event::Returned { ticket, answer, state } => {
-                self.count_refusal(answer);
-                if let Some(entry) = self.book.get_mut(ticket) {
-                    entry.driven = None;
-                    entry.at = None;
-                    entry.record.state = *state;
-                }
-                if let Some(order) = self.dispatcher.answered(ticket, answer, now) {
-                    self.obey(order);
-                }
-                self.obey_wish(ticket);
-            }
+            Event::Returned { ticket, answer, state } => self.returned(ticket, answer, *state),
             Event::Stands { ticket, state } => self.stands(ticket, *state),
             Event::Wrote { ticket, attempt, chunks } => {
                 if let Some(entry) = self.book.get_mut(ticket) {
@@ -84,6 +73,21 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 self.fences.entry(executor).or_default().push_back((now, fence));
             }
         }
+    }
+
+    /// An attempt was not taken: its task waits again at its old place, unless it was told to stop meanwhile.
+    fn returned(&mut self, ticket: Ticket, answer: Answer, state: TaskState) {
+        self.count_refusal(answer);
+        if let Some(entry) = self.book.get_mut(ticket) {
+            entry.driven = None;
+            entry.at = None;
+            entry.record.state = state;
+        }
+        let now = self.now();
+        if let Some(order) = self.dispatcher.answered(ticket, answer, now) {
+            self.obey(order);
+        }
+        self.obey_wish(ticket);
     }
 
     fn count_refusal(&self, answer: Answer) {
@@ -130,7 +134,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
     /// A task of an earlier life, or of a manager that is gone: it waits, or is looked for where it was sent.
     fn adopted(&mut self, mut record: TaskRecord) {
         if record.state.placed.is_none() {
-            // The life before may have sent one more attempt than it had time to keep: its number is not given again.
+            // The life before may have sent one more attempt than it had time to keep: its number is not given
+            // again.
             record.state.attempt += 1;
         }
         let placed = record.state.placed.clone();

@@ -17,8 +17,8 @@ pub(super) enum Step {
     Failed(String),
 }
 
-/// Keeps a step, trying again while the store can't be used: `tries` times, or for ever with `None`. A try that failed may
-/// have been kept; the next one then finds the very state that it wants to keep.
+/// Keeps a step, trying again while the store can't be used: `tries` times, or for ever with `None`. A try that
+/// failed may have been kept; the next one then finds the very state that it wants to keep.
 pub(super) async fn keep<S: TaskStore>(
     store: &S,
     id: &TaskId,

@@ -203,7 +203,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
     }
 }
 
-/// Asks for a slot that should be held already. Somebody else may have it now: then the executor has the last word.
+/// Asks for a slot that should be held already. Somebody else may have it now: then the executor has the last
+/// word.
 async fn regain<L: Ledger>(
     ledger: &L,
     request: &SlotRequest,

@@ -7,7 +7,7 @@ use tidegate::task::ExecutionKey;
 /// The way to an executor.
 pub(super) enum Link {
     /// By the contract over HTTP.
-    Http(HttpLink),
+    Http(Box<HttpLink>),
     /// In this process.
     Local(Executor),
 }
@@ -54,7 +54,8 @@ impl Link {
         }
     }
 
-    /// Starts an execution; its fence. To be sent once: an executor that was started anew meanwhile has forgotten it.
+    /// Starts an execution; its fence. To be sent once: an executor that was started anew meanwhile has forgotten
+    /// it.
     pub async fn execute(&self, body: &ExecuteBody) -> Offered<u64> {
         match self {
             Self::Http(link) => link.execute(body).await,

@@ -11,6 +11,7 @@ pub(crate) mod double;
 mod error;
 mod event;
 mod events;
+mod following;
 mod here;
 mod housekeeping;
 mod http_link;

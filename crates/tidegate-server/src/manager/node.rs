@@ -42,8 +42,8 @@ pub enum TaskNodeError {
 // === impl TaskNode ===
 
 impl TaskNode {
-    /// Opens the store and the ledger, and starts the executor of this process and the manager. `port` tells managers
-    /// of one machine apart that share a store and have no names.
+    /// Opens the store and the ledger, and starts the executor of this process and the manager. `port` tells
+    /// managers of one machine apart that share a store and have no names.
     ///
     /// # Errors
     ///
@@ -127,8 +127,8 @@ fn terms(config: &TasksConfig, port: u16) -> ManagerTerms {
     }
 }
 
-/// Two managers that share a store must not have the same name; what an earlier life of the same name has left is taken
-/// over at once.
+/// Two managers that share a store must not have the same name; what an earlier life of the same name has left is
+/// taken over at once.
 fn owner(node: Option<&str>, port: u16) -> String {
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let machine = if machine.trim().is_empty() { "localhost" } else { machine.trim() };

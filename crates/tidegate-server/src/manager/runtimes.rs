@@ -1,7 +1,8 @@
 use crate::worker::CapacityReport;
 use tidegate::capacity::{RuntimeId, Serves};
 
-/// Names of runtimes are few: declared by executors, or of tasks that were accepted when somebody had declared them.
+/// Names of runtimes are few: declared by executors, or of tasks that were accepted when somebody had declared
+/// them.
 const NAMES_MAX: usize = 4_096;
 /// For all names beyond that. Nobody serves it.
 const NOBODYS: RuntimeId = RuntimeId(u16::MAX);

@@ -45,8 +45,8 @@ pub struct Manager {
 // === impl Manager ===
 
 impl Manager {
-    /// Starts the manager's thread, on the runtime that drives its store and its ledger. Tasks of an earlier life are
-    /// taken up again.
+    /// Starts the manager's thread, on the runtime that drives its store and its ledger. Tasks of an earlier life
+    /// are taken up again.
     ///
     /// # Errors
     ///
@@ -123,7 +123,9 @@ impl Manager {
 
 fn known(place: &Place) -> Known {
     let (name, url, link) = match place {
-        Place::Url(url) => (url.as_str().into(), url.clone(), Link::Http(HttpLink::new(url))),
+        Place::Url(url) => {
+            (url.as_str().into(), url.clone(), Link::Http(Box::new(HttpLink::new(url))))
+        }
         Place::Here(executor) => {
             (executor.id().into(), String::new(), Link::Local(executor.clone()))
         }

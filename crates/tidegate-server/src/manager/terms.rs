@@ -11,8 +11,8 @@ pub struct ManagerTerms {
     pub shared_store: bool,
     /// How waiting tasks come to slots.
     pub placement: Placement,
-    /// How long an executor keeps an execution of which nobody asks, 1 s … 10 min. Default 15 s. What is lost is tried
-    /// again after that.
+    /// How long an executor keeps an execution of which nobody asks, 1 s … 10 min. Default 15 s. What is lost is
+    /// tried again after that.
     pub lease: Duration,
     /// Tasks that may wait or run at once. Default 100,000.
     pub tasks_max: usize,

@@ -97,8 +97,8 @@ fn check_type(headers: &HeaderMap) -> Result<(), TaskApiError> {
     let Some(given) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
     let given = String::from_utf8_lossy(given.as_bytes());
     let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    // What curl says when nobody tells it: such a body is JSON all the same, or it is refused when it is read. A page of
-    // another origin may send it too, and is refused for that.
+    // What curl says when nobody tells it: such a body is JSON all the same, or it is refused when it is read. A
+    // page of another origin may send it too, and is refused for that.
     let unsaid = essence == "application/x-www-form-urlencoded";
     let json = unsaid
         || essence == "application/json"

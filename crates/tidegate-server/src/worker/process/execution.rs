@@ -66,8 +66,8 @@ impl Execution {
         // With it goes this process's copy of the other end: only so is it seen when the supervisor closes its
         // own.
         drop(command);
-        // One that does not listen is about to end, and its end says why. Not within the task's own time: a supervisor
-        // without its plan would not hear that it has to end.
+        // One that does not listen is about to end, and its end says why. Not within the task's own time: a
+        // supervisor without its plan would not hear that it has to end.
         let _ = timeout(KILLED_WITHIN, to.write_all(plan)).await;
         Ok(Self {
             to,
