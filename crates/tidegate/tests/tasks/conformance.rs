@@ -308,7 +308,7 @@ async fn what_is_too_large_is_refused(place: Place) {
         Err(StoreError::Refused(text)) => text,
         other => panic!("{other:?}"),
     };
-    assert!(refused(keyed("a", "true", &"k".repeat(257))).await.contains("257"));
+    assert!(refused(keyed("a", "true", &"k".repeat(513))).await.contains("513"));
     assert!(refused(keyed("a", "true", "")).await.contains("task a"));
     assert!(refused(task("a", &"x".repeat(17 << 20), 1)).await.contains("spec"));
     let mut endless = task("a", "true", 1);

@@ -117,10 +117,8 @@ impl Supervisor {
             }
             let now = Instant::now();
             if now >= look_at {
+                look_at = now + LOOK_EVERY;
                 self.look(now);
-                // On a machine with many processes a look costs more; it shall not cost more than a twentieth of a
-                // core.
-                look_at = now + LOOK_EVERY.max(now.elapsed() * 20);
             }
             self.wait(look_at.saturating_duration_since(Instant::now()));
         };
