@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::capacity::Ticket;
 use tidegate::ledger::Ledger;
-use tidegate::task::{OutputChunk, TaskEvent, TaskId, TaskSpec, TaskState};
+use tidegate::task::{OutputChunk, SpecError, TaskEvent, TaskId, TaskSpec, TaskState};
 use tidegate::tasks::{Durability, NewTask, TaskRecord, TaskStore};
 use tokio::sync::{oneshot, watch};
 
@@ -60,6 +60,9 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             return Err(DeskError::Draining);
         }
         spec.check(&self.terms.limits)?;
+        if spec.runtime.is_empty() {
+            return Err(SpecError::Runtime { given: String::new() }.into());
+        }
         let reports = || self.executors.iter().filter_map(|it| it.report.as_ref());
         let anything = reports().any(|report| report.runtimes.is_empty());
         let named = reports().any(|report| report.runtimes.contains(&spec.runtime));
