@@ -145,7 +145,17 @@ fn a_missing_file_says_which_and_how_to_make_one() {
 fn up_fails_with_1_when_its_port_is_taken() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let args = ["up", "--listen", &address, "--admin-listen", "127.0.0.1:0", "--ingest", "false"];
+    let args = [
+        "up",
+        "--listen",
+        &address,
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--ingest",
+        "false",
+        "--tasks",
+        "false",
+    ];
     let err = Place::new().run(&args).fails(1, &[&address, "--listen"]);
     assert!(!err.contains('\u{1b}'), "no colours where nobody looks: {err:?}");
 }

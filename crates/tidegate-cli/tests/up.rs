@@ -73,7 +73,7 @@ fn command(first: &[&str], then: &[&str]) -> Command {
     command.arg("up").args(first).args(then).env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
     let (ingest, store) = (["--frames-listen", "--lines-listen"], new_folder());
     command.args(ingest.iter().flat_map(|flag| [flag, "127.0.0.1:0"]));
-    command.arg("--store").arg(store);
+    command.arg("--store").arg(store).arg("--task-store").arg(new_folder());
     command
 }
 
