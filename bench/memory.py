@@ -90,6 +90,7 @@ def start_tidegate(binary, upstream_port, directory):
     limits = [arg for name, limit in LIMITS.items() for arg in (f"--{name}-limit", limit)]
     argv = [
         *(binary, "up", "--upstream", f"http://127.0.0.1:{upstream_port}", "--log-level", "warn"),
+        *("--tasks", "false"),
         *("--listen", f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{admin_port}", *limits),
     ]
     process = Process(argv, Path(directory) / "tidegate.log")

@@ -287,7 +287,7 @@ class Peers:
         argv = [
             *(self.programs["tidegate"], "up", "--upstream", f"http://127.0.0.1:{upstream}"),
             *("--listen", f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{admin_port}"),
-            *("--threads", 1, "--log-level", "warn", *extra),
+            *("--threads", 1, "--tasks", "false", "--log-level", "warn", *extra),
         ]
         return self.spawn(label, argv)
 
