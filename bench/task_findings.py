@@ -79,7 +79,8 @@ def real_table(findings):
             yield f"| {executors} × {executors}, {load:.0%}, pull | {it.tasks} | {' | '.join(cells)} |"
         for (executors, load), it in findings.seed.items():
             cells = [f"{it.refused / max(len(it.waits_ms), 1):.2f}", f"{it.messages:.2f}"]
-            cells += [f"{statistics.mean(it.waits_ms):.1f}", f"{it.p99_ms:.0f}", f"{100 * it.goodput:.0f}", "–", "–"]
+            mean, p99 = (f"{statistics.mean(it.waits_ms):.1f}", f"{it.p99_ms:.0f}") if it.waits_ms else ("–", "–")
+            cells += [mean, p99, f"{100 * it.goodput:.0f}", "–", "–"]
             yield f"| {executors} × {executors}, {load:.0%}, the seed's loop | {it.arrived} | {' | '.join(cells)} |"
         yield ""
 
