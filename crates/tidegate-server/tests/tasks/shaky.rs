@@ -12,13 +12,20 @@ pub struct Shaky {
     store: FjallTaskStore,
     shakes: AtomicBool,
     asked: AtomicU64,
+    /// Counted apart: whatever else is asked in between, some of these fail.
+    submitted: AtomicU64,
 }
 
 // === impl Shaky ===
 
 impl Shaky {
     pub fn new(store: FjallTaskStore) -> Self {
-        Self { store, shakes: AtomicBool::new(false), asked: AtomicU64::new(0) }
+        Self {
+            store,
+            shakes: AtomicBool::new(false),
+            asked: AtomicU64::new(0),
+            submitted: AtomicU64::new(0),
+        }
     }
 
     pub fn shake(&self, shakes: bool) {
@@ -29,11 +36,19 @@ impl Shaky {
         &self,
         done: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
+        self.counted(&self.asked, done).await
+    }
+
+    async fn counted<T>(
+        &self,
+        asked: &AtomicU64,
+        done: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         let trouble = || Err(StoreError::Unavailable("it was told to fail".to_owned()));
         if !self.shakes.load(Ordering::Relaxed) {
             return done.await;
         }
-        match self.asked.fetch_add(1, Ordering::Relaxed) % 4 {
+        match asked.fetch_add(1, Ordering::Relaxed) % 4 {
             0 => trouble(),
             2 => done.await.and_then(|_| trouble()),
             _ => done.await,
@@ -43,7 +58,7 @@ impl Shaky {
 
 impl TaskStore for Shaky {
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
-        self.perhaps(self.store.submit(task)).await
+        self.counted(&self.submitted, self.store.submit(task)).await
     }
 
     async fn keep(&self, change: Change, durability: Durability) -> Result<Kept, StoreError> {

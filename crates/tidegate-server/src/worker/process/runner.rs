@@ -358,8 +358,8 @@ fn limits(runtime: &RuntimeConfig, own_user: bool) -> Limits {
     Limits {
         memory_bytes: runtime.memory_bytes_max.max(MEMORY_BYTES_MIN),
         processes: runtime.processes_max,
-        // Well beyond the limit: a family that can't fork falls apart, and whoever counts it a moment later finds too
-        // few to name.
+        // Well beyond the limit: a family that can't fork falls apart, and whoever counts it a moment later finds
+        // too few to name.
         processes_of_user: u64::from(runtime.processes_max) * 4 + beyond,
         cpu_s: runtime.cpu_s_max.max(1),
         file_bytes: runtime.file_bytes_max,
