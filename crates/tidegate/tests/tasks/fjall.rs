@@ -135,7 +135,8 @@ fn few_among_many_are_found_fast() {
             };
             rates.push(fastest(None).await / fastest(Some(TaskStatus::Queued)).await);
         }
-        // Whoever looks at all 3,200 or 6,400 that have ended takes longer than for a page of 1,000 of them: below 1.
+        // Whoever looks at all 3,200 or 6,400 that have ended takes longer than for a page of 1,000 of
+        // them: below 1.
         assert!(rates.iter().all(|rate| *rate > 1.0), "{rates:?}");
     });
 }
