@@ -6,13 +6,13 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::{Duration, Instant};
-use tidegate_sim::{Scenario, run};
+use tidegate_sim::admission::{AdmissionScenario, run};
 
 fn main() {
     let start = Instant::now();
-    let report = run(&Scenario {
+    let report = run(&AdmissionScenario {
         returns_max: 1,
-        ..Scenario::steady([100.0, 5000.0, 3000.0, 2000.0], Duration::from_secs(200))
+        ..AdmissionScenario::steady([100.0, 5000.0, 3000.0, 2000.0], Duration::from_secs(200))
     });
     let elapsed_s = start.elapsed().as_secs_f64();
 

@@ -1,30 +1,14 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use tidegate_core::admission::MessagePriority;
 
 /// Virtual time, in nanoseconds since the start.
 pub(crate) type Time = u64;
 
 /// What will happen, in order of time; of what happens at the same time, what was planned first.
 #[derive(Debug)]
-pub(crate) struct Agenda<E = Event> {
+pub(crate) struct Agenda<E> {
     heap: BinaryHeap<Entry<E>>,
     planned: u64,
-}
-
-/// Small on purpose: the heap moves these around more than anything else is moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    /// A phase begins.
-    Phase(u32),
-    /// A new message. Void if its phase is over.
-    Arrival { priority: MessagePriority, phase: u32 },
-    /// The message that holds this place is done.
-    End { place: u32 },
-    /// A refused client comes back, for the how manieth time.
-    Return { priority: MessagePriority, attempt: u32 },
-    /// The advisor looks.
-    Observe,
 }
 
 #[derive(Debug)]
@@ -83,10 +67,10 @@ mod tests {
     #[test]
     fn the_earliest_comes_first_and_equals_in_the_order_of_planning() {
         let mut agenda = Agenda::default();
-        agenda.plan(2, Event::Phase(0));
-        agenda.plan(1, Event::Phase(1));
-        agenda.plan(1, Event::Phase(2));
+        agenda.plan(2, 'a');
+        agenda.plan(1, 'b');
+        agenda.plan(1, 'c');
         let order: Vec<_> = std::iter::from_fn(|| agenda.next()).collect();
-        assert_eq!(order, [(1, Event::Phase(1)), (1, Event::Phase(2)), (2, Event::Phase(0))]);
+        assert_eq!(order, [(1, 'b'), (1, 'c'), (2, 'a')]);
     }
 }

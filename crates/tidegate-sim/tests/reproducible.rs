@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 use tidegate_core::admission::Sharing;
-use tidegate_sim::{Phase, Scenario, ServiceTime, run};
+use tidegate_sim::admission::{AdmissionScenario, Phase, ServiceTime, run};
 
 /// One that uses everything there is.
-fn scenario(seed: u64) -> Scenario {
+fn scenario(seed: u64) -> AdmissionScenario {
     let phase = |load| Phase { duration: Duration::from_secs(5), load };
-    Scenario {
+    AdmissionScenario {
         seed,
         sharing: Sharing::Borrow,
         phases: vec![phase(0.5), phase(4.0), phase(0.0), phase(1.0)],
         returns_max: 3,
-        ..Scenario::steady([100.0, 500.0, 300.0, 200.0], Duration::ZERO)
+        ..AdmissionScenario::steady([100.0, 500.0, 300.0, 200.0], Duration::ZERO)
     }
 }
 
-fn report(scenario: &Scenario) -> String {
+fn report(scenario: &AdmissionScenario) -> String {
     serde_json::to_string(&run(scenario)).expect("a report has no odd keys")
 }
 
@@ -44,9 +44,9 @@ fn one_priority_s_chance_does_not_shift_another_s() {
 
 #[test]
 fn fixed_times_are_fixed() {
-    let fixed = Scenario {
+    let fixed = AdmissionScenario {
         service: ServiceTime::Fixed(Duration::from_millis(10)),
-        ..Scenario::steady([0.0, 100.0, 0.0, 0.0], Duration::from_secs(10))
+        ..AdmissionScenario::steady([0.0, 100.0, 0.0, 0.0], Duration::from_secs(10))
     };
     let report = run(&fixed);
     let high = report.of(tidegate_core::admission::MessagePriority::High);

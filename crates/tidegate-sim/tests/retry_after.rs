@@ -3,27 +3,27 @@
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority::Low;
 use tidegate_core::admission::PriorityLimits;
-use tidegate_sim::{Phase, PriorityReport, Scenario, ServiceTime, run};
+use tidegate_sim::admission::{AdmissionScenario, Phase, PriorityReport, ServiceTime, run};
 
 /// Places of Low over their mean time: 20 / 100 ms.
 const CAPACITY_PER_S: f64 = 200.0;
 const OVERLOAD: f64 = 3.0;
 
 /// Low alone, at these multiples of what it has capacity for.
-fn loads(phases: &[(u64, f64)], returns_max: u32) -> Scenario {
+fn loads(phases: &[(u64, f64)], returns_max: u32) -> AdmissionScenario {
     let phases = phases.iter();
-    Scenario {
+    AdmissionScenario {
         limits: PriorityLimits { low: 20, ..PriorityLimits::default() },
         service: ServiceTime::Exponential(Duration::from_millis(100)),
         phases: phases
             .map(|&(seconds, load)| Phase { duration: Duration::from_secs(seconds), load })
             .collect(),
         returns_max,
-        ..Scenario::steady([0.0, 0.0, 0.0, CAPACITY_PER_S], Duration::ZERO)
+        ..AdmissionScenario::steady([0.0, 0.0, 0.0, CAPACITY_PER_S], Duration::ZERO)
     }
 }
 
-fn low(scenario: &Scenario) -> PriorityReport {
+fn low(scenario: &AdmissionScenario) -> PriorityReport {
     run(scenario).of(Low).clone()
 }
 
@@ -63,7 +63,7 @@ fn who_comes_back_as_told_fares_no_worse_than_who_is_new() {
 #[test]
 fn the_same_advice_for_all_brings_them_back_in_herds() {
     let spread = loads(&[(200, OVERLOAD)], 1);
-    let same = Scenario { spread: false, ..spread.clone() };
+    let same = AdmissionScenario { spread: false, ..spread.clone() };
     let (spread, same) = (low(&spread), low(&same));
     let tolerance = tolerance(spread.first_return_share(), spread.returned);
     assert!(same.first_return_share() < spread.first_return_share() - tolerance);

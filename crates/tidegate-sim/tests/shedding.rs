@@ -3,14 +3,17 @@
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority::{self, Critical, High, Low, Normal};
 use tidegate_core::admission::Sharing;
-use tidegate_sim::{PriorityReport, Scenario, run};
+use tidegate_sim::admission::{AdmissionScenario, PriorityReport, run};
 
 const LOADS: [f64; 9] = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0];
 
 /// As much of each priority, and some Critical. Each message takes a second on average.
-fn even_load(load: f64, sharing: Sharing) -> Scenario {
+fn even_load(load: f64, sharing: Sharing) -> AdmissionScenario {
     let each = 150.0 * load;
-    Scenario { sharing, ..Scenario::steady([20.0, each, each, each], Duration::from_secs(30)) }
+    AdmissionScenario {
+        sharing,
+        ..AdmissionScenario::steady([20.0, each, each, each], Duration::from_secs(30))
+    }
 }
 
 fn refused_share(report: &PriorityReport) -> f64 {
@@ -49,7 +52,7 @@ fn at_every_load_low_fares_worst_and_critical_is_never_refused() {
 fn a_thousand_critical_a_second_do_not_block_the_rest() {
     // 700 others in flight on average, of the 900 that the reserve leaves.
     let arrivals = [1000.0, 400.0, 240.0, 60.0];
-    let report = run(&Scenario::steady(arrivals, Duration::from_secs(60)));
+    let report = run(&AdmissionScenario::steady(arrivals, Duration::from_secs(60)));
     assert!(report.of(Critical).in_flight_max >= 1000);
     for priority in [High, Normal, Low] {
         let share = report.of(priority).at_once_share();
@@ -62,7 +65,8 @@ fn a_thousand_critical_a_second_do_not_block_the_rest() {
 #[test]
 fn the_share_of_low_that_is_refused_is_erlang_s() {
     for arrivals_per_s in [180.0, 225.0, 600.0] {
-        let scenario = Scenario::steady([0.0, 0.0, 0.0, arrivals_per_s], Duration::from_secs(1000));
+        let scenario =
+            AdmissionScenario::steady([0.0, 0.0, 0.0, arrivals_per_s], Duration::from_secs(1000));
         let report = run(&scenario);
         let low = report.of(Low);
         let expected = erlang_b(200, arrivals_per_s);

@@ -1,7 +1,9 @@
 use super::{FreeSet, Loads};
+use serde::{Deserialize, Serialize};
 
 /// How a worker is chosen among those that have room.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Pick {
     /// The better of two drawn at random, by what they have in flight times how long they take.
     #[default]

@@ -1,8 +1,9 @@
-use crate::agenda::{Agenda, Event, Time};
-use crate::places::Places;
+use super::event::Event;
+use super::places::Places;
+use super::waits::Waits;
+use super::{AdmissionScenario, PriorityReport, Report, ServiceTime};
+use crate::agenda::{Agenda, Time};
 use crate::random::SplitMix64;
-use crate::waits::Waits;
-use crate::{PriorityReport, Report, Scenario, ServiceTime};
 use std::time::Duration;
 use tidegate_core::admission::{InFlightTracker, MessagePriority, Reason, Refusal, RetryAdvisor};
 
@@ -16,7 +17,7 @@ const OBSERVE_EVERY: Duration = Duration::from_millis(100);
 /// When an invariant breaks: a limit is exceeded, Critical is refused, a permit does not end. That is a
 /// defect of the decisions, and no report may hide it.
 #[must_use]
-pub fn run(scenario: &Scenario) -> Report {
+pub fn run(scenario: &AdmissionScenario) -> Report {
     let tracker = InFlightTracker::new(scenario.limits, scenario.sharing);
     let mut simulation = Simulation::new(scenario, &tracker);
     while let Some((now, event)) = simulation.agenda.next() {
@@ -27,10 +28,10 @@ pub fn run(scenario: &Scenario) -> Report {
 }
 
 struct Simulation<'a> {
-    scenario: &'a Scenario,
+    scenario: &'a AdmissionScenario,
     tracker: &'a InFlightTracker,
     advisor: RetryAdvisor,
-    agenda: Agenda,
+    agenda: Agenda<Event>,
     places: Places<'a>,
     chance: [Chance; 4],
     tallies: [Tally; 4],
@@ -60,7 +61,7 @@ struct Tally {
 // === impl Simulation ===
 
 impl<'a> Simulation<'a> {
-    fn new(scenario: &'a Scenario, tracker: &'a InFlightTracker) -> Self {
+    fn new(scenario: &'a AdmissionScenario, tracker: &'a InFlightTracker) -> Self {
         let mut seeds = SplitMix64::new(scenario.seed);
         let mut agenda = Agenda::default();
         let mut start = 0;

@@ -2,7 +2,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tidegate_core::admission::MessagePriority;
 
-/// What came of a [`Scenario`](crate::Scenario).
+/// What came of a [`AdmissionScenario`](super::AdmissionScenario).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The seed it was run with.
@@ -60,7 +60,7 @@ impl Report {
     ///
     /// # Panics
     ///
-    /// Never for a report of [`run`](crate::run), which has all four.
+    /// Never for a report of [`run`](super::run), which has all four.
     #[must_use]
     pub fn of(&self, priority: MessagePriority) -> &PriorityReport {
         &self.by_priority[&priority]

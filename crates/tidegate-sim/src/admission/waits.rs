@@ -1,4 +1,4 @@
-use crate::report::WaitQuantiles;
+use super::report::WaitQuantiles;
 use std::time::Duration;
 
 /// How many were told to wait how long, to the millisecond. All memory is taken at the start.

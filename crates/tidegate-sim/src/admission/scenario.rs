@@ -3,7 +3,7 @@ use tidegate_core::admission::{PriorityLimits, RetryBounds, Sharing};
 
 /// What is to be simulated. Complete: a run draws on nothing else.
 #[derive(Clone, Debug)]
-pub struct Scenario {
+pub struct AdmissionScenario {
     /// Where all chance comes from.
     pub seed: u64,
     /// The tracker's limits.
@@ -43,9 +43,9 @@ pub enum ServiceTime {
     Exponential(Duration),
 }
 
-// === impl Scenario ===
+// === impl AdmissionScenario ===
 
-impl Scenario {
+impl AdmissionScenario {
     /// These arrivals for this long, on the default limits, each admitted message a second on average, and
     /// nobody who comes back.
     #[must_use]

@@ -1,0 +1,8 @@
+//! When which request comes, and what it asks. The same scenario and seed: the same arrivals, simulated or real.
+
+mod arrival;
+mod stream;
+mod tide;
+
+pub use arrival::{Arrival, Arrivals};
+use tide::Tide;

@@ -1,0 +1,8 @@
+//! The scenarios that ship.
+
+mod executors;
+mod find;
+mod gateway;
+mod pipeline;
+
+pub use find::{find, shipped};

@@ -1,0 +1,2 @@
+/// Records into the pipeline.
+pub(super) const SHIPPED: &[(&str, &str)] = &[];

@@ -1,0 +1,184 @@
+use super::bins::Bins;
+use super::groups::Cell;
+use crate::scenario::{PhaseSpan, Scenario};
+use std::time::Duration;
+
+/// Reasons that are told apart; all others are one.
+const REASONS_MAX: usize = 32;
+
+/// Counts what happens to the requests of a scenario with a gateway. All its memory is bounded by the scenario, not by
+/// how many requests there are.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    pub(super) scenario: Scenario,
+    pub(super) spans: Vec<PhaseSpan>,
+    pub(super) bins: Bins,
+    /// By phase and class, and whether the worker that answered was one that no fault names.
+    pub(super) cells: Vec<Cell>,
+    pub(super) reasons: Vec<String>,
+    /// Which workers no fault names.
+    healthy: Vec<bool>,
+}
+
+/// What a gateway said to one attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt<'a> {
+    /// It went through to a worker.
+    LetIn,
+    /// It was refused, for this reason.
+    Refused(&'a str),
+}
+
+/// A request that is over, after all its attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// When it was due, from the start.
+    pub due: Duration,
+    /// When it was over.
+    pub at: Duration,
+    /// Its class, by its place in the scenario.
+    pub class: u16,
+    /// The worker that answered, where that is known.
+    pub worker: Option<u16>,
+    /// How it ended.
+    pub how: How,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// With a good answer in time.
+    Good,
+    /// Refused, and its client gave up.
+    Refused,
+    /// With an error, cut off, or too late.
+    Failed,
+}
+
+// === impl Recorder ===
+
+impl Recorder {
+    /// An empty book for this scenario.
+    #[must_use]
+    pub fn new(scenario: &Scenario) -> Self {
+        let spans = scenario.phase_spans();
+        let classes = scenario.classes.len();
+        let workers = scenario.workers.map_or(0, |workers| workers.count);
+        let named = |worker: u16| scenario.faults.iter().any(|fault| fault.hits(worker));
+        Self {
+            bins: Bins::new(scenario.duration_s, classes),
+            cells: vec![Cell::new(); spans.len() * classes * 2],
+            reasons: Vec::new(),
+            healthy: (0..workers).map(|worker| !named(worker)).collect(),
+            scenario: scenario.clone(),
+            spans,
+        }
+    }
+
+    /// A request was due.
+    pub fn due(&mut self, at: Duration, class: u16) {
+        if let Some(bin) = self.bins.at(at, usize::from(class)) {
+            bin.offered += 1;
+        }
+        if let Some(cell) = self.cell(at, class, None) {
+            cell.offered += 1;
+        }
+    }
+
+    /// One attempt of a request was decided on.
+    pub fn attempt(&mut self, at: Duration, class: u16, attempt: Attempt<'_>) {
+        let refused = match attempt {
+            Attempt::LetIn => None,
+            Attempt::Refused(reason) => Some(self.reason(reason)),
+        };
+        let Some(bin) = self.bins.at(at, usize::from(class)) else { return };
+        match refused {
+            None => bin.let_in += 1,
+            Some(reason) => *bin.refused.entry(reason).or_default() += 1,
+        }
+    }
+
+    /// A request is over.
+    pub fn ended(&mut self, ended: &Ended) {
+        let class = usize::from(ended.class);
+        let took_us = ended.at.saturating_sub(ended.due).as_micros() as u64;
+        if let Some(bin) = self.bins.at(ended.at, class) {
+            match ended.how {
+                How::Good => bin.good += 1,
+                How::Failed => bin.failed += 1,
+                How::Refused => {}
+            }
+        }
+        if ended.how == How::Good {
+            if let Some(bin) = self.bins.at(ended.due, class) {
+                bin.turned_out_good += 1;
+                bin.latency_sum_us += took_us;
+            }
+            self.bins.latency(ended.due, class, took_us);
+            if let Some(cell) = self.cell(ended.at, ended.class, ended.worker) {
+                cell.good_then += 1;
+            }
+        }
+        if let Some(cell) = self.cell(ended.due, ended.class, ended.worker) {
+            match ended.how {
+                How::Good => {
+                    cell.good += 1;
+                    cell.latencies.record(took_us);
+                }
+                How::Refused => cell.refused += 1,
+                How::Failed => cell.failed += 1,
+            }
+        }
+    }
+
+    /// Takes over what another recorder of the same scenario counted.
+    pub fn add(&mut self, other: &Self) {
+        // Reasons have the numbers that they came by: another recorder's are others.
+        let mut theirs = other.bins.clone();
+        let numbers: Vec<u8> = other.reasons.iter().map(|reason| self.reason(reason)).collect();
+        theirs.renumber(&numbers);
+        self.bins.add(&theirs);
+        for (cell, more) in self.cells.iter_mut().zip(&other.cells) {
+            cell.add(more);
+        }
+    }
+
+    /// The cell that something at this time belongs to, if that time is judged.
+    fn cell(&mut self, at: Duration, class: u16, worker: Option<u16>) -> Option<&mut Cell> {
+        let at_s = at.as_secs_f64();
+        let phase = self.spans.iter().position(|span| at_s < span.until_s)?;
+        if at_s < self.spans[phase].from_s + self.scenario.settle_s {
+            return None;
+        }
+        let healthy = worker.and_then(|worker| self.healthy.get(usize::from(worker)));
+        let healthy = usize::from(healthy.copied().unwrap_or(false));
+        let classes = self.scenario.classes.len();
+        self.cells.get_mut((phase * classes + usize::from(class)) * 2 + healthy)
+    }
+
+    fn reason(&mut self, name: &str) -> u8 {
+        if let Some(known) = self.reasons.iter().position(|known| known == name) {
+            return known as u8;
+        }
+        if self.reasons.len() == REASONS_MAX {
+            return (REASONS_MAX - 1) as u8;
+        }
+        let is_last = self.reasons.len() == REASONS_MAX - 1;
+        self.reasons.push(if is_last { "other".to_owned() } else { name.to_owned() });
+        (self.reasons.len() - 1) as u8
+    }
+}
+
+// === impl Bins ===
+
+impl Bins {
+    fn renumber(&mut self, numbers: &[u8]) {
+        self.each(|bin| {
+            let old = std::mem::take(&mut bin.refused);
+            for (reason, count) in old {
+                let number = numbers.get(usize::from(reason)).copied().unwrap_or(reason);
+                *bin.refused.entry(number).or_default() += count;
+            }
+        });
+    }
+}

@@ -1,0 +1,13 @@
+//! What came of a run, simulated or real: figures, tables and series, and whether what was expected came.
+
+mod chart;
+mod check;
+mod findings;
+mod table;
+mod whole;
+
+pub use chart::{Chart, Line};
+pub use check::{Check, judge};
+pub use findings::{Figure, Findings};
+pub use table::{Cell, Table};
+pub use whole::{FaultSpan, Report, ScheduleReport};

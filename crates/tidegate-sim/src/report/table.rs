@@ -1,0 +1,54 @@
+use serde::Serialize;
+
+/// Rows of figures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// The names of its columns.
+    pub columns: Vec<String>,
+    /// Its rows, each as long as there are columns.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// What stands in a table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// A count.
+    Count(u64),
+    /// A number, with so many digits after the point.
+    Number {
+        /// The number.
+        value: f64,
+        /// Digits after the point.
+        digits: u8,
+    },
+    /// Nothing, because there is nothing.
+    None,
+}
+
+// === impl Cell ===
+
+impl Cell {
+    /// A number, or nothing.
+    #[must_use]
+    pub fn number(value: Option<f64>, digits: u8) -> Self {
+        value.map_or(Self::None, |value| Self::Number { value, digits })
+    }
+}
+
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => f.pad(text),
+            Self::Count(count) => f.pad(&count.to_string()),
+            Self::Number { value, digits } => {
+                f.pad(&format!("{value:.digits$}", digits = usize::from(*digits)))
+            }
+            Self::None => f.pad("–"),
+        }
+    }
+}

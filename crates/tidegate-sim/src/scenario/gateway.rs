@@ -1,0 +1,145 @@
+use super::Class;
+use serde::{Deserialize, Serialize};
+use tidegate_core::admission::{MessagePriority, PriorityLimits, Sharing};
+use tidegate_core::routing::Pick;
+
+/// A gateway's settings. What is not set is as a gateway has it by default.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayWorld {
+    /// Requests at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// What a priority may use beyond its own limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<Sharing>,
+    /// How workers are picked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pick: Option<Pick>,
+    /// Requests sent to one worker at once; 0: as many as come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<usize>,
+    /// Requests that wait for one worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<usize>,
+    /// How long they wait at most, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_max_ms: Option<f64>,
+    /// Of the admission limits, how much the requests of one worker may hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_share: Option<f64>,
+    /// A worker with so many requests is busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_requests: Option<u64>,
+    /// A worker with so much of its KV cache in use is busy, 0 … 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_decode_blocks: Option<f64>,
+    /// Clients that are known by a token.
+    #[serde(default, rename = "tenant", skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<Tenant>,
+}
+
+/// Requests at once, as `[admission]` of the configuration has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// All together.
+    pub global: u16,
+    /// High alone; 0: only the global limit binds.
+    pub high: u16,
+    /// Normal alone.
+    pub normal: u16,
+    /// Low alone.
+    pub low: u16,
+    /// How many Critical ones count toward the global limit at most; a tenth of it by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub critical_reserve: Option<u16>,
+}
+
+/// A client with a token.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tenant {
+    /// Its name.
+    pub name: String,
+    /// The most urgent that it may claim to be.
+    #[serde(default = "high")]
+    pub max_priority: MessagePriority,
+    /// Of the admission limits, how much its requests may hold; all by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+}
+
+/// The workers behind the gateway, each alike.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workers {
+    /// How many.
+    pub count: u16,
+    /// Requests that one works on at once.
+    pub places: u32,
+    /// Requests that wait there; beyond it they are refused.
+    pub waiting: u32,
+    /// Blocks of KV cache.
+    #[serde(default = "kv_blocks")]
+    pub kv_blocks: u32,
+}
+
+// === impl Limits ===
+
+impl From<Limits> for PriorityLimits {
+    fn from(limits: Limits) -> Self {
+        let Limits { global, high, normal, low, critical_reserve } = limits;
+        let by_default = Self::new(global, high, normal, low);
+        match critical_reserve {
+            Some(critical_reserve) => Self { critical_reserve, ..by_default },
+            None => by_default,
+        }
+    }
+}
+
+// === impl Workers ===
+
+impl Workers {
+    /// Requests a second that all of them can do, for this mix of classes at a load of 1.
+    ///
+    /// By `share` a class has a share of the capacity, and by `per_s` a rate: with both in one scenario the rates
+    /// count as what they are of a capacity for the shares alone.
+    #[must_use]
+    pub fn capacity_per_s(&self, classes: &[Class]) -> f64 {
+        let all = f64::from(self.count);
+        let per_s = |mean_s: f64, block_s: f64| {
+            let by_places = f64::from(self.places) / mean_s;
+            let by_blocks =
+                if block_s > 0.0 { f64::from(self.kv_blocks) / block_s } else { by_places };
+            all * by_places.min(by_blocks)
+        };
+        let mixed = |weight: &dyn Fn(&Class) -> f64| {
+            let total: f64 = classes.iter().map(weight).sum();
+            let mean = |of: &dyn Fn(&Class) -> f64| -> f64 {
+                classes.iter().map(|class| weight(class) * of(class)).sum::<f64>() / total
+            };
+            (total > 0.0).then(|| {
+                per_s(
+                    mean(&|class| class.service.mean_s()),
+                    mean(&|class| class.service.mean_block_s()),
+                )
+            })
+        };
+        let of_shares = mixed(&|class| class.share.unwrap_or(0.0));
+        let Some(of_shares) = of_shares else {
+            return mixed(&|class| class.per_s.unwrap_or(0.0)).unwrap_or(0.0);
+        };
+        let weight =
+            |class: &Class| class.share.unwrap_or(0.0) + class.per_s.unwrap_or(0.0) / of_shares;
+        mixed(&weight).unwrap_or(of_shares)
+    }
+}
+
+fn high() -> MessagePriority {
+    MessagePriority::High
+}
+
+fn kv_blocks() -> u32 {
+    65_536
+}

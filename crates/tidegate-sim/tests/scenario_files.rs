@@ -1,0 +1,143 @@
+//! What a scenario file may say, and what is said of what it may not.
+
+use std::time::Duration;
+use tidegate_sim::arrivals::Arrivals;
+use tidegate_sim::measure::{Attempt, Ended, How, Recorder};
+use tidegate_sim::report::judge;
+use tidegate_sim::scenario::{Mode, Scenario, What};
+
+const TEXT: &str = r#"
+about = "Two classes, one of which is flooded."
+duration_s = 10
+settle_s = 1
+workers = { count = 2, places = 4, waiting = 4 }
+
+[[phase]]
+name = "calm"
+
+[[phase]]
+name = "flood"
+load = 2
+
+[[class]]
+name = "people"
+priority = "high"
+share = 0.25
+loads = { flood = 1 }
+service = { kind = "fixed", ms = 100 }
+
+[[class]]
+name = "batch"
+priority = "low"
+share = 0.75
+service = { kind = "exponential", ms = 100 }
+
+[[expect]]
+what = "goodput_of_offered"
+of = "people"
+phase = "flood"
+min = 0.99
+"#;
+
+fn scenario() -> Scenario {
+    Scenario::read("two", TEXT).unwrap()
+}
+
+#[test]
+fn a_class_keeps_its_own_load_in_a_phase() {
+    let scenario = scenario();
+    assert_eq!(scenario.capacity_per_s(), Some(80.0));
+    let mut counts = [[0_u32; 2]; 2];
+    // Many seeds: one run of ten seconds has too few arrivals to tell 20 a second from 30.
+    for seed in 0..200 {
+        for arrival in Arrivals::new(&scenario, seed) {
+            let phase = usize::from(arrival.at >= Duration::from_secs(5));
+            counts[usize::from(arrival.class)][phase] += 1;
+        }
+    }
+    let per_s = counts.map(|phases| phases.map(|count| f64::from(count) / 200.0 / 5.0));
+    let expected = [[20.0, 20.0], [60.0, 120.0]];
+    for (found, expected) in per_s.iter().flatten().zip(expected.iter().flatten()) {
+        assert!((found / expected - 1.0).abs() < 0.03, "{per_s:?}");
+    }
+}
+
+#[test]
+fn arrivals_come_in_order_and_the_same_for_the_same_seed() {
+    let scenario = scenario();
+    let times: Vec<_> = Arrivals::new(&scenario, 7).collect();
+    assert!(times.is_sorted_by_key(|arrival| arrival.at));
+    assert_eq!(times, Arrivals::new(&scenario, 7).collect::<Vec<_>>());
+    assert_ne!(times, Arrivals::new(&scenario, 8).collect::<Vec<_>>());
+}
+
+#[test]
+fn unknown_keys_are_refused_wherever_they_stand() {
+    for (known, unknown) in [
+        ("about =", "abuot ="),
+        ("places = 4", "place = 4"),
+        ("load = 2", "laod = 2"),
+        ("kind = \"fixed\", ms", "kind = \"fixed\", milliseconds"),
+        ("min = 0.99", "minimum = 0.99"),
+        ("loads = { flood = 1 }", "loadings = { flood = 1 }"),
+    ] {
+        let error = Scenario::read("two", &TEXT.replacen(known, unknown, 1)).unwrap_err();
+        assert!(error.to_string().contains("unknown field"), "{unknown}: {error}");
+    }
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let text = TEXT
+        .replace("of = \"people\"", "of = \"nobody\"")
+        .replace("share = 0.25", "share = -1")
+        .replace("flood = 1", "storm = 1")
+        .replace("what = \"goodput_of_offered\"", "what = \"wait_mean_ms\"");
+    let error = Scenario::read("two", &text).unwrap_err().to_string();
+    for said in [
+        "nobody is called \"nobody\"",
+        "class.people.share: is -1",
+        "no phase \"storm\"",
+        "wait_mean_ms is no figure",
+    ] {
+        assert!(error.contains(said), "{said}: {error}");
+    }
+}
+
+#[test]
+fn a_short_form_is_the_same_in_less_time() {
+    let text = format!(
+        "{TEXT}\n[[fault]]\nkind = \"dead\"\nat = [1]\nfrom_s = 5\nuntil_s = 6\n[short]\nduration_s = 5\n"
+    );
+    let short = Scenario::read("two", &text).unwrap().shortened();
+    assert_eq!((short.duration_s, short.settle_s), (5.0, 0.0));
+    assert_eq!((short.faults[0].from_s, short.faults[0].until_s), (2.5, 3.0));
+    assert_eq!(short.phase_spans()[1].from_s, 2.5);
+}
+
+#[test]
+fn what_is_judged_is_what_was_due_after_things_settled() {
+    let scenario = scenario();
+    let mut recorder = Recorder::new(&scenario);
+    let ms = Duration::from_millis;
+    // In the second that is not judged, and in the flood of which all but one come in time.
+    let mut request = |due: Duration, how: How| {
+        recorder.due(due, 0);
+        let refused = how == How::Refused;
+        let attempt = if refused { Attempt::Refused("global_limit") } else { Attempt::LetIn };
+        recorder.attempt(due, 0, attempt);
+        recorder.ended(&Ended { due, at: due + ms(100), class: 0, worker: Some(1), how });
+    };
+    request(ms(500), How::Refused);
+    for number in 0..100 {
+        request(ms(7_000 + number), if number == 50 { How::Refused } else { How::Good });
+    }
+    let findings = recorder.conclude();
+    assert_eq!(findings.value(What::GoodputOfOffered, "people", Some("flood")), Some(0.99));
+    assert_eq!(findings.value(What::GoodputOfOffered, "people", None), Some(0.99));
+    assert_eq!(findings.value(What::RefusedShare, "priority:high", None), Some(0.01));
+    let p99 = findings.value(What::LatencyP99Ms, "people", Some("flood")).unwrap();
+    assert!((p99 - 100.0).abs() < 0.1, "{p99}");
+    let checks = judge(&scenario.expectations, &findings, Mode::Sim);
+    assert!(checks[0].holds, "{}", checks[0]);
+}
