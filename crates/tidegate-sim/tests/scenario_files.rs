@@ -40,7 +40,7 @@ min = 0.99
 "#;
 
 fn scenario() -> Scenario {
-    Scenario::read("two", TEXT).unwrap()
+    Scenario::read("two", TEXT).expect("it is valid")
 }
 
 #[test]

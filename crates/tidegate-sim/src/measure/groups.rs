@@ -1,5 +1,6 @@
 use super::latency::Latencies;
 use crate::scenario::Class;
+use tidegate_core::admission::MessagePriority;
 
 /// What happened to the requests of one class in one phase, in the time that is judged.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ pub(super) struct Group {
 // === impl Group ===
 
 impl Group {
-    /// Everyone, each class, each priority and each tenant, in this order, and the answers of healthy workers.
+    /// Everyone who asks for a worker, each class, each priority and each tenant, in this order, and the answers of healthy workers.
     pub(super) fn all(classes: &[Class], with_healthy: bool) -> Vec<Self> {
         let mut groups = Vec::new();
         let mut add = |name: String, healthy: bool, is_in: &dyn Fn(&Class) -> bool| {
@@ -38,7 +39,7 @@ impl Group {
                 groups.push(Self { name, classes: members, healthy });
             }
         };
-        add("all".to_owned(), false, &|_| true);
+        add("all".to_owned(), false, &|class| class.priority != MessagePriority::Critical);
         for class in classes {
             add(class.name.clone(), false, &|other| other.name == class.name);
         }

@@ -102,6 +102,11 @@ impl Scenario {
         for tenant in &gateway.tenants {
             let at = format!("gateway.tenant.{}", tenant.name);
             found.unless(names.insert(&tenant.name), &at, "is there twice");
+            found.unless(
+                tenant.max_priority != MessagePriority::Critical,
+                &format!("{at}.max_priority"),
+                "critical is for the control plane alone",
+            );
             if let Some(share) = tenant.share {
                 found.within(&format!("{at}.share"), share, 0.001, 1.0);
             }
@@ -183,11 +188,7 @@ impl Scenario {
                 &at("priority"),
                 "is more urgent than its tenant may claim",
             ),
-            None => found.unless(
-                class.priority != MessagePriority::Critical,
-                &at("priority"),
-                "only a tenant with max_priority = \"critical\" can be critical",
-            ),
+            None => {}
         }
     }
 

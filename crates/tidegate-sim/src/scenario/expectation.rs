@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Expectation {
     /// Which figure.
     pub what: What,
-    /// Of whom: `all`, a class, `priority:low`, `tenant:NAME`, `healthy` (answers of workers that no fault names), or
+    /// Of whom: `all` (who ask for a worker, so not the critical ones), a class, `priority:low`, `tenant:NAME`, `healthy` (answers of workers that no fault names), or
     /// a placement.
     #[serde(default = "all")]
     pub of: String,

@@ -101,12 +101,15 @@ impl From<Limits> for PriorityLimits {
 // === impl Workers ===
 
 impl Workers {
-    /// Requests a second that all of them can do, for this mix of classes at a load of 1.
+    /// Requests a second that all of them can do, for this mix of classes at a load of 1. Critical ones don't come to
+    /// workers.
     ///
     /// By `share` a class has a share of the capacity, and by `per_s` a rate: with both in one scenario the rates
     /// count as what they are of a capacity for the shares alone.
     #[must_use]
     pub fn capacity_per_s(&self, classes: &[Class]) -> f64 {
+        let to_workers = |class: &&Class| class.priority != MessagePriority::Critical;
+        let classes: Vec<_> = classes.iter().filter(to_workers).collect();
         let all = f64::from(self.count);
         let per_s = |mean_s: f64, block_s: f64| {
             let by_places = f64::from(self.places) / mean_s;
@@ -115,7 +118,7 @@ impl Workers {
             all * by_places.min(by_blocks)
         };
         let mixed = |weight: &dyn Fn(&Class) -> f64| {
-            let total: f64 = classes.iter().map(weight).sum();
+            let total: f64 = classes.iter().map(|class| weight(class)).sum();
             let mean = |of: &dyn Fn(&Class) -> f64| -> f64 {
                 classes.iter().map(|class| weight(class) * of(class)).sum::<f64>() / total
             };
