@@ -33,7 +33,8 @@ pub enum Threshold {
 /// How much of each threshold a priority may use; High and Critical may use all of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// Normal's while High asks ([`HighAsked`]), 0.0 … 1.0. Of whole numbers it leaves only whole parts: of few places it may use all.
+    /// Normal's while High asks ([`HighAsked`]), 0.0 … 1.0. Of whole numbers it leaves only whole parts: of few
+    /// places it may use all.
     pub normal: f64,
     /// Low's, 0.0 … 1.0. Whole numbers are rounded down, so that it leaves one wherever there are two.
     pub low: f64,
@@ -45,8 +46,8 @@ pub struct HighAsked {
     last: Option<Duration>,
 }
 
-/// For so long after High asked, Normal leaves room to it. Longer than between two requests of whoever matters, and
-/// short enough that a fleet which High has left is soon used in full.
+/// For so long after High asked, Normal leaves room to it. Longer than between two requests of whoever matters,
+/// and short enough that a fleet which High has left is soon used in full.
 const HIGH_LATELY: Duration = Duration::from_secs(1);
 
 /// Settings that suit most of those who want the same thing.
@@ -95,8 +96,8 @@ impl BusyThresholds {
         }
     }
 
-    /// What is left of these thresholds for a request of this priority. A lower one is judged by less than a higher one,
-    /// so that once workers are full it is the lower one that is refused.
+    /// What is left of these thresholds for a request of this priority. A lower one is judged by less than a
+    /// higher one, so that once workers are full it is the lower one that is refused.
     #[must_use]
     pub fn for_priority(self, priority: MessagePriority, shares: Shares) -> Self {
         match priority {
