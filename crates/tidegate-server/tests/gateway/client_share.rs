@@ -55,7 +55,7 @@ async fn answers(flood: &mut JoinSet<Answer>, count: usize) -> Vec<Answer> {
 }
 
 async fn rejected(gateway: &TestGateway, what: &str, reason: &str) -> u64 {
-    let page = Client::new(gateway.inner().admin_address()).get("/metrics").await;
+    let page = Client::new(gateway.admin).get("/metrics").await;
     let series = format!("tidegate_tasks_{what}_total{{reason=\"{reason}\"}} ");
     let line = page.text().lines().find_map(|line| line.strip_prefix(&series));
     line.unwrap_or_else(|| panic!("no {series}")).parse().unwrap()
@@ -79,7 +79,7 @@ async fn a_client_that_floods_holds_its_share_and_another_is_served() {
     }
     eventually("four of it are in flight", || gateway.in_flight() == 4).await;
     // The other half is free for whoever else comes, and anybody without a token has no bound of its own.
-    let mut quiet = flood(client, QUIET, "normal", 3);
+    let quiet = flood(client, QUIET, "normal", 3);
     eventually("the others are in flight", || gateway.in_flight() == 7).await;
     assert_eq!(send(client, "/hold", NOISY, "normal").await.json()["reason"], "client_share");
     // Its High and Low count toward the share of the whole: eight of sixteen.
@@ -91,7 +91,8 @@ async fn a_client_that_floods_holds_its_share_and_another_is_served() {
     assert_eq!(rejected(&gateway, "rejected", "client_share").await, 46 + 1 + 6 + 1);
     assert_eq!(rejected(&gateway, "rejected", "priority_limit").await, 0);
     upstream.gate.open();
-    for answer in [noisy.join_all().await, quiet.join_all().await, low.join_all().await].concat() {
+    let served = [noisy.join_all().await, quiet.join_all().await, low.join_all().await];
+    for answer in served.iter().flatten() {
         assert_eq!(answer.status, 200, "what was admitted is served");
     }
     gateway.balances().await;
@@ -153,7 +154,7 @@ async fn metrics_say_whose_share_is_taken() {
     let mut noisy = flood(Client::new(gateway.address), NOISY, "normal", 6);
     answers(&mut noisy, 2).await;
     eventually("its share is taken", || gateway.in_flight() == 4).await;
-    let page = Client::new(gateway.inner().admin_address()).get("/metrics").await;
+    let page = Client::new(gateway.admin).get("/metrics").await;
     for line in [
         "tidegate_client_in_flight{client=\"noisy\"} 4",
         "tidegate_client_share_refused_total{client=\"noisy\"} 2",
