@@ -84,7 +84,7 @@ pub enum Command {
     /// Check a file of tariffs, and price examples by it
     #[command(subcommand, after_help = tariff_flags::EXAMPLES)]
     Tariff(TariffCommand),
-    /// Simulate the ingestion pipeline, or executors and their tasks, in virtual time
+    /// Simulate a scenario in virtual time, or compare settings in one
     #[command(after_help = sim_flags::EXAMPLES)]
     Sim(SimFlags),
     /// Write, check or show the configuration
