@@ -132,7 +132,8 @@ fn many_seeds_are_summed_up() {
 
 #[test]
 fn picks_and_sharing_stand_side_by_side() {
-    let output = sim(&["--compare", "pick=power_of_two,round_robin", "slow_destination", "--short"]);
+    let output =
+        sim(&["--compare", "pick=power_of_two,round_robin", "slow_destination", "--short"]);
     let table = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(table.lines().count(), 2 + 2 * 2, "{table}");
