@@ -25,9 +25,9 @@ pub(super) struct Fleet {
     free: [FreeSet; 4],
     loads: [Loads; 4],
     up: FreeSet,
+    high_asked: HighAsked,
     pick: Pick,
     turn: u64,
-    high_asked: HighAsked,
     latched: bool,
     bounds: RetryBounds,
     drain: DrainAdvisor,
@@ -90,9 +90,9 @@ impl Fleet {
             free: std::array::from_fn(|_| FreeSet::new(size)),
             loads: std::array::from_fn(|_| Loads::new(size)),
             up: FreeSet::new(size),
+            high_asked: HighAsked::default(),
             pick: settings.pick,
             turn: 0,
-            high_asked: HighAsked::default(),
             latched: plant == Some(Flaw::LatchedBusy),
             bounds: settings.retry,
             advice: settings.retry.min,
@@ -113,9 +113,10 @@ impl Fleet {
         chance: u64,
         now: Time,
     ) -> Result<Result<(usize, Ticket), NoRoute>, Broken> {
+        // Normal is judged as High while nobody above it asks.
         let judged = self.high_asked.judge(ask.priority, Duration::from_nanos(now));
         let ask = &Ask { priority: judged, ..*ask };
-        let lane = judged.index();
+        let lane = ask.priority.index();
         let chosen = self.choose(lane, chance, now);
         if let Some(worker) = chosen.filter(|worker| !ask.tried.has(*worker))
             && let Some(ticket) = self.take(worker, ask)?
