@@ -1,0 +1,5 @@
+//! Drills of scenarios with a gateway.
+
+mod run;
+
+pub use run::run;
