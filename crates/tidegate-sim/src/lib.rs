@@ -29,8 +29,8 @@ pub mod pipeline;
 mod random;
 pub mod report;
 pub mod scenario;
-mod simulate;
 pub mod shrink;
+mod simulate;
 mod violation;
 
 pub use simulate::simulate;

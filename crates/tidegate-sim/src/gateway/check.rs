@@ -63,7 +63,11 @@ impl Broken {
     }
 }
 
-fn unless(holds: bool, invariant: &'static str, found: impl FnOnce() -> String) -> Result<(), Broken> {
+fn unless(
+    holds: bool,
+    invariant: &'static str,
+    found: impl FnOnce() -> String,
+) -> Result<(), Broken> {
     if holds { Ok(()) } else { Err(Broken::new(invariant, found())) }
 }
 
@@ -108,9 +112,8 @@ impl Checks {
         })?;
         // Whoever is let in, nobody more urgent would be refused by the limit that all of them share.
         let more_urgent = &MessagePriority::ALL[..priority.index()];
-        let refused = more_urgent
-            .iter()
-            .find(|higher| verdicts[higher.index()] == Err(Reason::GlobalLimit));
+        let refused =
+            more_urgent.iter().find(|higher| verdicts[higher.index()] == Err(Reason::GlobalLimit));
         unless(refused.is_none(), Broken::PRIORITY, || {
             format!("{priority} was let in where the global limit refuses {refused:?}")
         })
@@ -127,7 +130,9 @@ impl Checks {
         let own = |priority| u32::from(self.limits.of(priority));
         let most = match (self.sharing, priority) {
             (Sharing::Strict, _) | (Sharing::Borrow, MessagePriority::Low) => own(priority),
-            (Sharing::Borrow, MessagePriority::Normal) => own(priority) + own(MessagePriority::High),
+            (Sharing::Borrow, MessagePriority::Normal) => {
+                own(priority) + own(MessagePriority::High)
+            }
             (Sharing::Borrow, _) => global,
         };
         let count = self.admitted[priority.index()];
@@ -222,7 +227,10 @@ impl Checks {
         }
         let under_way: u64 = self.states.iter().sum();
         unless(self.offered == self.ended + under_way, Broken::CONSERVED, || {
-            format!("{} were offered, {} ended, {under_way} are under way", self.offered, self.ended)
+            format!(
+                "{} were offered, {} ended, {under_way} are under way",
+                self.offered, self.ended
+            )
         })
     }
 
@@ -253,11 +261,9 @@ impl Checks {
             let held = tracker.lanes().total();
             unless(held == 0, Broken::PERMITS, || format!("{held} of {whose} are still held"))?;
             let state = tracker.load_state();
-            unless(
-                state == LoadState::Healthy || is_shut(tracker),
-                Broken::LATCHED,
-                || format!("{whose} is {state} with nothing in flight"),
-            )?;
+            unless(state == LoadState::Healthy || is_shut(tracker), Broken::LATCHED, || {
+                format!("{whose} is {state} with nothing in flight")
+            })?;
         }
         Ok(())
     }

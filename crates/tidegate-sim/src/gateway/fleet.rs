@@ -191,15 +191,14 @@ impl Fleet {
         let higher = MessagePriority::ALL.into_iter().filter(|higher| *higher < ask.priority);
         let mut refused =
             higher.filter(|higher| self.thresholds[higher.index()] != self.thresholds[lane]);
-        let refused = refused
-            .find(|higher| self.stands(worker, ask.charge, *higher) != Standing::Free);
+        let refused =
+            refused.find(|higher| self.stands(worker, ask.charge, *higher) != Standing::Free);
         let member = &mut self.members[worker];
         let Ok(ticket) = member.ledger.try_charge(ask.charge, &self.thresholds[lane]) else {
             return Ok(None);
         };
         if let Some(higher) = refused {
-            let text =
-                format!("worker {worker} took {}, and would refuse {higher}", ask.priority);
+            let text = format!("worker {worker} took {}, and would refuse {higher}", ask.priority);
             return Err(Broken::new(Broken::PRIORITY, text));
         }
         self.held += 1;

@@ -29,10 +29,7 @@ pub(super) enum Entered<'a> {
     /// It can be sent at once.
     Passed(Held<'a>),
     /// It waits, and another may have had to make room.
-    Waits {
-        share: Held<'a>,
-        displaced: Option<u32>,
-    },
+    Waits { share: Held<'a>, displaced: Option<u32> },
 }
 
 /// Why a request was not let in.

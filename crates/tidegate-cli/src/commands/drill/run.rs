@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use std::fs;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
-use tidegate_sim::report::Report;
+use tidegate_sim::report::{Report, html, text};
 use tidegate_sim::scenario::{Scenario, World};
 
 /// `tidegate drill SCENARIO`.
@@ -21,14 +21,14 @@ pub fn run(flags: &DrillFlags) -> Result<ExitCode, Failure> {
     let options = Options::new(flags, stop);
     let report = drilled(&scenario, seed, &options)?;
     if let Some(path) = &flags.html {
-        fs::write(path, print::page(&report)).map_err(|error| {
+        fs::write(path, html::page(&report)).map_err(|error| {
             Failure::Runtime(format!("can't write {}: {error}", path.display()))
         })?;
         let _ = writeln!(io::stderr(), "tidegate: the report is in {}", path.display());
     }
     match flags.json {
         true => put(&print::json(&report)?),
-        false => put(&print::text(&report)),
+        false => put(&text::render(&report)),
     }
     let code = match (options.stop.is_asked(), report.holds()) {
         (true, _) => ExitCode::from(INTERRUPTED),

@@ -1,12 +1,12 @@
 //! What an answer means.
 
-use tidegate_server::generator::{Failure, Head};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, RETRY_AFTER};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tidegate_server::generator::{Failure, Head};
 
 const MOCK: &str = "x-tidegate-mock";
 const RETRY_AFTER_MS: &str = "tidegate-retry-after-ms";

@@ -1,4 +1,3 @@
-use tidegate_server::generator::Template;
 use crate::commands::drill::options::Options;
 use crate::failure::Failure;
 use bytes::Bytes;
@@ -7,6 +6,7 @@ use hyper::{Method, Uri};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate::MessagePriority;
+use tidegate_server::generator::Template;
 use tidegate_sim::arrivals::Arrival;
 use tidegate_sim::scenario::{Class, Scenario};
 

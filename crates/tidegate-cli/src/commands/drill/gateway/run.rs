@@ -3,7 +3,6 @@ use super::ask;
 use super::faults::Timeline;
 use super::load::{Load, Terms};
 use super::requests::Requests;
-use tidegate_server::generator::{self, GeneratorConfig, Protocol, ScheduleStats};
 use super::stage::Stage;
 use crate::commands::drill::bar::Bar;
 use crate::commands::drill::options::Options;
@@ -13,6 +12,7 @@ use crate::failure::Failure;
 use hyper::Uri;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tidegate_server::generator::{self, GeneratorConfig, Protocol, ScheduleStats};
 use tidegate_sim::report::{Report, ScheduleReport};
 use tidegate_sim::scenario::{Mode, Scenario, What};
 

@@ -54,12 +54,8 @@ impl Stage {
 
     /// What its tenants are known by.
     pub fn tokens(scenario: &Scenario) -> BTreeMap<String, String> {
-        let tenants = scenario.gateway().tenants;
-        tenants
-            .into_iter()
-            .map(|tenant| (settings::token(&tenant.name), tenant.name))
-            .map(|(token, name)| (name, token))
-            .collect()
+        let tenants = scenario.gateway().tenants.into_iter();
+        tenants.map(|tenant| (tenant.name.clone(), settings::token(&tenant.name))).collect()
     }
 
     pub fn end(self) {
@@ -100,5 +96,6 @@ fn mock(number: u16, workers: &Workers) -> MockConfig {
 }
 
 fn uri(address: SocketAddr) -> Result<Uri, Failure> {
-    format!("http://{address}").parse().map_err(failed::<hyper::http::uri::InvalidUri>)
+    let parsed: Result<Uri, hyper::http::uri::InvalidUri> = format!("http://{address}").parse();
+    parsed.map_err(failed)
 }
