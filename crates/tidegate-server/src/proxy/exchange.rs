@@ -1,6 +1,7 @@
 use super::ProxyError;
 use super::upload::UploadWatch;
 use crate::gateway::{Busy, ThreadContext};
+use crate::record::Entry;
 use crate::telemetry::{Queued, ThreadMetrics};
 use crate::upstream::{Connection, Placed, Pool};
 use http::StatusCode;
@@ -21,6 +22,8 @@ pub struct Exchange {
     metrics: Arc<ThreadMetrics>,
     started: Instant,
     status: StatusCode,
+    /// Written down when all of this is over.
+    _entry: Option<Entry>,
     _busy: Busy,
 }
 
@@ -42,6 +45,7 @@ impl Exchange {
         (placed, connection): (Placed, Connection),
         upload: Option<Arc<UploadWatch>>,
         status: StatusCode,
+        entry: Option<Entry>,
     ) -> Self {
         let (pool, metrics) = (Arc::clone(&thread.pool), Arc::clone(&thread.metrics));
         let Admitted { permit, started, busy, queued } = admitted;
@@ -57,6 +61,7 @@ impl Exchange {
             metrics,
             started,
             status,
+            _entry: entry,
             _busy: busy,
         }
     }
