@@ -3,6 +3,8 @@
 //! A [`scenario`] is a file: load, faults and what is expected. Its [`arrivals`] are the same whether it is simulated here
 //! or sent to something real, what happens is counted by one [`measure`], and what came of it is one [`report`].
 //!
+//! What a real gateway decided can be recorded, and [`replay`]ed with other limits.
+//!
 //! Nothing here waits, reads a clock or draws from outside: the same scenario and seed give the same report, byte for
 //! byte.
 //!
@@ -27,6 +29,7 @@ mod markdown;
 pub mod measure;
 pub mod pipeline;
 mod random;
+pub mod replay;
 pub mod report;
 pub mod scenario;
 pub mod shrink;

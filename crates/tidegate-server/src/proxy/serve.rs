@@ -66,9 +66,10 @@ pub async fn serve(
     };
     thread.metrics.issued();
     thread.retries.record_request(started.duration_since(shared.started));
+    let decided = admit(thread, priority);
     let entry =
         thread.scribe.entry(started, priority, || shared.gatekeeper.name(request.headers()));
-    let permit = match admit(thread, priority) {
+    let permit = match decided {
         Ok(permit) => permit,
         Err(refusal) => {
             let rejection = Rejection::of_admission(refusal);

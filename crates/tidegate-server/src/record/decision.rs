@@ -5,8 +5,8 @@ use tidegate::MessagePriority;
 /// What was decided of one request.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// When it came.
-    pub started: Instant,
+    /// When it was decided, or when it came if nobody recorded then.
+    pub decided: Instant,
     /// How long it held its place; `None` when it never had one.
     pub took: Option<Duration>,
     /// What it asked to be admitted as.

@@ -17,7 +17,7 @@ pub struct Scribe {
 #[must_use = "a request is written down when this is dropped"]
 pub struct Entry {
     scribe: Arc<Scribe>,
-    started: Instant,
+    decided: Instant,
     priority: MessagePriority,
     client: Option<Box<str>>,
     verdict: Verdict,
@@ -33,7 +33,8 @@ impl Scribe {
         Self { journal }
     }
 
-    /// A request that came. Who sent it is looked up only if somebody records.
+    /// A request that was just decided. Who sent it, and the moment to the microsecond, is looked up only if somebody
+    /// records.
     #[inline]
     pub fn entry<'a>(
         self: &Arc<Self>,
@@ -41,9 +42,12 @@ impl Scribe {
         priority: MessagePriority,
         client: impl FnOnce() -> Option<&'a str>,
     ) -> Entry {
-        let client = if self.journal.is_on() { client().map(Box::from) } else { None };
+        let (decided, client) = match self.journal.is_on() {
+            true => (Instant::now(), client().map(Box::from)),
+            false => (started, None),
+        };
         let (scribe, verdict) = (Arc::clone(self), Verdict::Admitted);
-        Entry { scribe, started, priority, client, verdict, had_place: true }
+        Entry { scribe, decided, priority, client, verdict, had_place: true }
     }
 }
 
@@ -68,8 +72,8 @@ impl Drop for Entry {
         let journal = &self.scribe.journal;
         if journal.is_on() {
             journal.tell(&Decision {
-                started: self.started,
-                took: self.had_place.then(|| self.started.elapsed()),
+                decided: self.decided,
+                took: self.had_place.then(|| self.decided.elapsed()),
                 priority: self.priority,
                 verdict: self.verdict,
                 client: self.client.take(),

@@ -115,7 +115,7 @@ mod tests {
 
     fn decision() -> Decision {
         Decision {
-            started: Instant::now(),
+            decided: Instant::now(),
             took: None,
             priority: MessagePriority::Low,
             verdict: Verdict::Admitted,

@@ -68,6 +68,46 @@ struct Row<'a> {
     took_us: Option<u64>,
 }
 
+/// The first line: what was in force.
+#[derive(Serialize)]
+struct Head {
+    format: &'static str,
+    version: u32,
+    gateway: &'static str,
+    started_unix_ms: u64,
+    limits: HeadLimits,
+    sharing: Sharing,
+    dry_run: bool,
+    in_flight: InFlight,
+}
+
+#[derive(Serialize)]
+struct HeadLimits {
+    global: u16,
+    high: u16,
+    normal: u16,
+    low: u16,
+    critical_reserve: u16,
+}
+
+/// The last line: how it ended.
+#[derive(Serialize)]
+struct Foot {
+    end: &'static str,
+    decisions: u64,
+    lost: u64,
+    lasted_us: i64,
+    in_flight: InFlight,
+}
+
+#[derive(Serialize)]
+struct InFlight {
+    critical: u64,
+    high: u64,
+    normal: u64,
+    low: u64,
+}
+
 // === impl DecisionStream ===
 
 impl DecisionStream {
@@ -87,7 +127,7 @@ impl DecisionStream {
         let mut ticks = interval(TAKEN_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            head: Some(line(&head(shared))),
+            head: Some(line(&Head::of(shared))),
             tapped,
             started,
             tracker,
@@ -152,9 +192,9 @@ impl DecisionStream {
 
     fn row<'a>(&self, decision: &'a Decision) -> Row<'a> {
         // What came before the recording began, and ended in it, came before its zero.
-        let at_us = match decision.started.checked_duration_since(self.started) {
+        let at_us = match decision.decided.checked_duration_since(self.started) {
             Some(after) => micros(after),
-            None => -micros(self.started - decision.started),
+            None => -micros(self.started - decision.decided),
         };
         Row {
             at_us,
@@ -165,49 +205,59 @@ impl DecisionStream {
         }
     }
 
-    fn foot(&self) -> serde_json::Value {
+    fn foot(&self) -> Foot {
         let end = match self.watched.end.load(Ordering::Relaxed) {
             end if end == End::Draining as u8 => "draining",
             end if end == End::Stalled as u8 => "stalled",
             _ => "time",
         };
-        json!({
-            "end": end,
-            "decisions": self.told,
-            "lost": self.lost_told,
-            "lasted_us": micros(self.started.elapsed()),
-            "in_flight": in_flight(&self.tracker),
-        })
+        Foot {
+            end,
+            decisions: self.told,
+            lost: self.lost_told,
+            lasted_us: micros(self.started.elapsed()),
+            in_flight: InFlight::of(&self.tracker),
+        }
     }
 }
 
-fn head(shared: &Shared) -> serde_json::Value {
-    let limits = shared.tracker.limits();
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    json!({
-        "format": "tidegate-decisions",
-        "version": VERSION,
-        "gateway": env!("CARGO_PKG_VERSION"),
-        "started_unix_ms": u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX),
-        "limits": {
-            "global": limits.global_limit, "high": limits.high, "normal": limits.normal,
-            "low": limits.low, "critical_reserve": limits.critical_reserve,
-        },
-        "sharing": match shared.config.admission.sharing {
-            Sharing::Strict => "strict",
-            Sharing::Borrow => "borrow",
-        },
-        "dry_run": shared.config.dry_run,
-        "in_flight": in_flight(&shared.tracker),
-    })
+// === impl Head ===
+
+impl Head {
+    fn of(shared: &Shared) -> Self {
+        let limits = shared.tracker.limits();
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            format: "tidegate-decisions",
+            version: VERSION,
+            gateway: env!("CARGO_PKG_VERSION"),
+            started_unix_ms: u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX),
+            limits: HeadLimits {
+                global: limits.global_limit,
+                high: limits.high,
+                normal: limits.normal,
+                low: limits.low,
+                critical_reserve: limits.critical_reserve,
+            },
+            sharing: shared.config.admission.sharing,
+            dry_run: shared.config.dry_run,
+            in_flight: InFlight::of(&shared.tracker),
+        }
+    }
 }
 
-fn in_flight(tracker: &InFlightTracker) -> serde_json::Value {
-    let stats = tracker.stats();
-    json!({
-        "critical": stats.critical_in_flight, "high": stats.high_in_flight,
-        "normal": stats.normal_in_flight, "low": stats.low_in_flight,
-    })
+// === impl InFlight ===
+
+impl InFlight {
+    fn of(tracker: &InFlightTracker) -> Self {
+        let stats = tracker.stats();
+        Self {
+            critical: stats.critical_in_flight,
+            high: stats.high_in_flight,
+            normal: stats.normal_in_flight,
+            low: stats.low_in_flight,
+        }
+    }
 }
 
 fn line(value: &impl Serialize) -> Bytes {

@@ -18,6 +18,12 @@ pub fn render(report: &Report) -> String {
     Text(report).to_string()
 }
 
+/// A table for a terminal: its title, then aligned columns.
+#[must_use]
+pub fn table(table: &Table) -> String {
+    Aligned(table).to_string()
+}
+
 struct Text<'a>(&'a Report);
 
 /// A table whose columns are as wide as their widest cell: words stand left, numbers right.
