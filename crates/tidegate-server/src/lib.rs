@@ -10,6 +10,7 @@
 //! - [`manager`]: tasks, from their submission to their end.
 //! - [`worker`]: an executor and its slots.
 //! - [`admission`]: the advice and the alerts that go with the tracker.
+//! - [`record`]: decisions, for those who record them.
 //! - [`control`]: health, metrics, snapshots.
 //! - [`generator`]: load over HTTP that is sent when it is due, whatever the answers do.
 //! - [`mock`]: a synthetic inference server, for when there is no real one.
@@ -26,6 +27,7 @@ pub mod load;
 pub mod manager;
 pub mod mock;
 pub mod proxy;
+pub mod record;
 pub mod rescue;
 pub mod telemetry;
 mod tls;

@@ -4,6 +4,8 @@
 //! simulated here or sent to something real, what happens is counted by one [`measure`], and what came of it is
 //! one [`report`].
 //!
+//! What a real gateway decided can be recorded, and [`replay`]ed with other limits.
+//!
 //! Nothing here waits, reads a clock or draws from outside: the same scenario and seed give the same report,
 //! byte for byte.
 //!
@@ -28,6 +30,7 @@ mod markdown;
 pub mod measure;
 pub mod pipeline;
 mod random;
+pub mod replay;
 pub mod report;
 pub mod scenario;
 pub mod shrink;

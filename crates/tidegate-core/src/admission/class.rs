@@ -29,6 +29,8 @@ pub enum MessageKind {
     StatsRead,
     /// A read or a change of a busy threshold: it must get through when workers are busiest.
     ThresholdChange,
+    /// A recording of what is decided. Control, because what is decided under overload is what is asked about.
+    DecisionsRead,
     /// A read of sums of usage.
     UsageRead,
     /// A task that is handed in. It starts work; the client's own priority says how much it matters.
@@ -95,7 +97,7 @@ impl MessageKind {
             Self::HealthProbe | Self::MetricsScrape | Self::StatsRead | Self::UsageRead => {
                 MessageClass::Control
             }
-            Self::ThresholdChange | Self::TaskCancel => MessageClass::Control,
+            Self::ThresholdChange | Self::TaskCancel | Self::DecisionsRead => MessageClass::Control,
             Self::TaskSubmit => MessageClass::Dispatch,
             Self::HelloFrame | Self::AckFrame | Self::RejectFrame => MessageClass::Control,
             Self::ProxiedRequest | Self::BatchFrame | Self::TaskRead => MessageClass::Data,

@@ -2,6 +2,7 @@ use super::{GatewayStats, Handler, busy_threshold, metrics};
 use crate::gateway::{Phase, Shared};
 use crate::ingest::usage as ingest_usage;
 use crate::proxy::{GatewayBody, Unauthorized};
+use crate::record;
 use crate::rescue::{self, Asker, Unread};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
@@ -32,6 +33,8 @@ pub async fn answer<B: Body<Data = Bytes>>(
             Handler::HealthReady => ready(shared),
             Handler::Metrics => text(metrics::render(shared)),
             Handler::Usage => ingest_usage(shared.ingest.as_deref(), request.uri().query()).await,
+            Handler::Decisions => record::answer(shared, request.uri().query())
+                .unwrap_or_else(|error| rescue::record(error)),
             Handler::Stats => json_response(StatusCode::OK, &GatewayStats::of(shared)),
             Handler::BusyThreshold => {
                 let (response, read) = thresholds(shared, request, guarded).await;

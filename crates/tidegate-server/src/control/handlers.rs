@@ -15,19 +15,22 @@ pub enum Handler {
     BusyThreshold,
     /// What was used, and what it costs.
     Usage,
+    /// What is decided of requests, as it is. The operators' port alone has it.
+    Decisions,
 }
 
 // === impl Handler ===
 
 impl Handler {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::HealthLive,
         Self::HealthReady,
         Self::Metrics,
         Self::Stats,
         Self::BusyThreshold,
         Self::Usage,
+        Self::Decisions,
     ];
 
     /// Where it answers.
@@ -40,6 +43,7 @@ impl Handler {
             Self::Stats => "/v1/stats",
             Self::BusyThreshold => "/busy_threshold",
             Self::Usage => "/v1/usage",
+            Self::Decisions => "/v1/decisions",
         }
     }
 
@@ -51,6 +55,7 @@ impl Handler {
             Self::Metrics => MessageKind::MetricsScrape,
             Self::Stats => MessageKind::StatsRead,
             Self::Usage => MessageKind::UsageRead,
+            Self::Decisions => MessageKind::DecisionsRead,
             Self::BusyThreshold => MessageKind::ThresholdChange,
         }
     }
@@ -60,8 +65,16 @@ impl Handler {
     pub const fn is_telling(self) -> bool {
         match self {
             Self::HealthLive | Self::HealthReady => false,
-            Self::Metrics | Self::Stats | Self::BusyThreshold | Self::Usage => true,
+            Self::Metrics | Self::Stats | Self::BusyThreshold => true,
+            Self::Usage | Self::Decisions => true,
         }
+    }
+
+    /// Whether only operators are answered: what a stream holds is not for whoever reaches the data port, where its path
+    /// is an upstream's.
+    #[must_use]
+    pub const fn is_operators_alone(self) -> bool {
+        matches!(self, Self::Decisions)
     }
 
     /// The handler of this path.

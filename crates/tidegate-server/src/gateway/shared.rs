@@ -5,6 +5,7 @@ use crate::control::{TaskTerms, TaskWatchers};
 use crate::ingest::IngestView;
 use crate::manager::{ManagerMeters, TaskDesk};
 use crate::proxy::Gatekeeper;
+use crate::record::{Journal, Scribe};
 use crate::telemetry::{MetricsSnapshot, ThreadMetrics};
 use crate::upstream::{Fleet, Pool, SlowDestinations};
 use http::HeaderValue;
@@ -35,6 +36,8 @@ pub struct Shared {
     pub tracker: Arc<InFlightTracker>,
     /// When refused clients should come back.
     pub board: Arc<RetryBoard>,
+    /// Who is told of decisions.
+    pub journal: Arc<Journal>,
     /// Which alerts hold.
     pub alerts: Arc<AlertBoard>,
     /// Which destinations are slow.
@@ -89,6 +92,8 @@ pub struct ThreadContext {
     pub pool: Arc<Pool>,
     /// Its own counters.
     pub metrics: Arc<ThreadMetrics>,
+    /// What writes its decisions down.
+    pub scribe: Arc<Scribe>,
     /// Its own dice.
     pub chance: Chance,
     /// How often its requests may be repeated.

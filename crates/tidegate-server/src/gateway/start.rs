@@ -10,6 +10,7 @@ use crate::ingest::IngestView;
 use crate::manager::{ManagerMeters, TaskDesk};
 use crate::mock::{Mock, MockConfig};
 use crate::proxy::Gatekeeper;
+use crate::record::Scribe;
 use crate::tls::{TlsSetupError, server_acceptor};
 use crate::upstream::{Connector, Fleet, FleetError, Pool};
 use http::HeaderValue;
@@ -209,6 +210,7 @@ fn shared_state(
     Ok(Shared {
         tracker,
         board,
+        journal: Arc::default(),
         alerts: Arc::new(AlertBoard::default()),
         slow: Arc::default(),
         gatekeeper,
@@ -236,6 +238,7 @@ fn thread_context(shared: &Arc<Shared>, connector: Connector, index: usize) -> A
     Arc::new(ThreadContext {
         pool: Arc::new(pool),
         metrics: Arc::clone(&shared.threads[index].metrics),
+        scribe: Arc::new(Scribe::new(Arc::clone(&shared.journal))),
         chance: Chance::from_process(),
         retries: RetryBudget::new(BudgetLimits::default()),
         shared: Arc::clone(shared),

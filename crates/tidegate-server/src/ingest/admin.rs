@@ -102,7 +102,7 @@ async fn answer(
         Some(Handler::Metrics) => text(metrics(view, started)),
         Some(Handler::Stats) => stats(view, started),
         Some(Handler::Usage) => usage(Some(view), request.uri().query()).await,
-        Some(Handler::BusyThreshold) | None => rescue::not_found(),
+        Some(Handler::BusyThreshold | Handler::Decisions) | None => rescue::not_found(),
     };
     asker.fit(response, Unread::None)
 }

@@ -1,5 +1,6 @@
 use super::held::Held;
 use crate::control::EventStream;
+use crate::record::DecisionStream;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -17,6 +18,8 @@ pub enum GatewayBody {
     Proxied(ProxiedBody),
     /// Events of a task, as they happen.
     Events(EventStream),
+    /// Decisions, as they are made.
+    Decisions(Box<DecisionStream>),
 }
 
 /// An upstream's answer, and everything that is held until it has been passed on.
@@ -81,6 +84,9 @@ impl Body for GatewayBody {
         match &mut *self {
             Self::Own(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Proxied(body) => body.poll_frame(cx),
+            Self::Decisions(decisions) => {
+                decisions.poll_next(cx).map(|lines| lines.map(|lines| Ok(Frame::data(lines))))
+            }
             Self::Events(events) => {
                 events.poll_next(cx).map(|event| event.map(|event| Ok(Frame::data(event))))
             }
@@ -91,7 +97,7 @@ impl Body for GatewayBody {
         match self {
             Self::Own(bytes) => bytes.is_none(),
             Self::Proxied(body) => body.inner.is_end_stream(),
-            Self::Events(_) => false,
+            Self::Events(_) | Self::Decisions(_) => false,
         }
     }
 
@@ -99,7 +105,7 @@ impl Body for GatewayBody {
         match self {
             Self::Own(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
             Self::Proxied(body) => body.inner.size_hint(),
-            Self::Events(_) => SizeHint::default(),
+            Self::Events(_) | Self::Decisions(_) => SizeHint::default(),
         }
     }
 }

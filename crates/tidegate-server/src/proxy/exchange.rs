@@ -2,6 +2,7 @@ use super::ProxyError;
 use super::places::Places;
 use super::upload::UploadWatch;
 use crate::gateway::{Busy, ThreadContext};
+use crate::record::Entry;
 use crate::telemetry::{Queued, ThreadMetrics};
 use crate::upstream::{Connection, Placed, Pool};
 use http::StatusCode;
@@ -22,6 +23,8 @@ pub struct Exchange {
     metrics: Arc<ThreadMetrics>,
     started: Instant,
     status: StatusCode,
+    /// Written down when all of this is over.
+    _entry: Option<Entry>,
     _busy: Busy,
 }
 
@@ -43,6 +46,7 @@ impl Exchange {
         (placed, connection): (Placed, Connection),
         upload: Option<Arc<UploadWatch>>,
         status: StatusCode,
+        entry: Option<Entry>,
     ) -> Self {
         let (pool, metrics) = (Arc::clone(&thread.pool), Arc::clone(&thread.metrics));
         let Admitted { places, started, busy, queued } = admitted;
@@ -58,6 +62,7 @@ impl Exchange {
             metrics,
             started,
             status,
+            _entry: entry,
             _busy: busy,
         }
     }

@@ -116,6 +116,11 @@ impl Gatekeeper {
         Claim { client, most, priority: self.asked(request).capped_at(most) }
     }
 
+    /// Who sends this request, when that is known by a token.
+    pub fn name(&self, headers: &HeaderMap) -> Option<&str> {
+        self.client(headers).ok().flatten().map(|client| &*client.name)
+    }
+
     fn asked<B>(&self, request: &Request<B>) -> MessagePriority {
         let (method, path) = (request.method(), request.uri().path());
         let headers = request.headers();

@@ -10,6 +10,7 @@ use super::placing::Placing;
 use super::upload::UploadWatch;
 use super::{ClientContext, Entrant, GatewayBody, ProxyError, Rejection, hop_by_hop, tunnel};
 use crate::control::{Door, Handler, TaskRoute, answer, answer_task};
+use crate::record::Entry;
 use crate::rescue::{self, Asker, Unread};
 use crate::upstream::Tried;
 use bytes::Bytes;
@@ -45,7 +46,9 @@ pub async fn serve(
     let shared = &*thread.shared;
     let busy = client.activity.enter();
     let started = Instant::now();
-    if let Some(handler) = Handler::of(request.uri().path()) {
+    if let Some(handler) = Handler::of(request.uri().path())
+        && !handler.is_operators_alone()
+    {
         return Ok(answer(shared, handler, request, shared.exposed).await);
     }
     if let Some(desk) = &shared.tasks
@@ -64,20 +67,31 @@ pub async fn serve(
     thread.metrics.issued();
     thread.retries.record_request(started.duration_since(shared.started));
     let would_reject = |rejection| thread.metrics.would_reject(rejection);
-    let places = match admit(shared, priority, share, would_reject) {
+    let decided = admit(shared, priority, share, would_reject);
+    let entry =
+        thread.scribe.entry(started, priority, || shared.gatekeeper.name(request.headers()));
+    let places = match decided {
         Ok(places) => places,
         Err(no_place) => {
-            thread.metrics.rejected(no_place.rejection());
+            let rejection = no_place.rejection();
+            thread.metrics.rejected(rejection);
+            entry.refused(rejection);
             let unread = read_away(request).await;
             return Ok(asker.fit(rescue::refused(shared, no_place, asker), unread));
         }
     };
     let admitted = Admitted { places, started, busy, queued: thread.metrics.queue() };
-    match forward(client, request, asker.grpc, admitted).await {
+    let mut entry = Some(entry);
+    match forward(client, request, asker.grpc, admitted, &mut entry).await {
         Ok(response) => Ok(response),
         Err((error, unread)) => {
             match Rejection::of_error(&error) {
-                Some(rejection) => thread.metrics.rejected(rejection),
+                Some(rejection) => {
+                    thread.metrics.rejected(rejection);
+                    if let Some(entry) = entry {
+                        entry.rejected(rejection);
+                    }
+                }
                 None => thread.metrics.failed(&error, priority, started.elapsed()),
             }
             Ok(asker.fit(rescue::failed(shared, &error, asker), unread))
@@ -118,6 +132,7 @@ async fn forward(
     mut request: Request<Incoming>,
     grpc: bool,
     admitted: Admitted,
+    entry: &mut Option<Entry>,
 ) -> Result<Response<GatewayBody>, (ProxyError, Unread)> {
     let thread = &*client.thread;
     let shared = &*thread.shared;
@@ -150,7 +165,8 @@ async fn forward(
         Ok((response, placed, connection)) => {
             let held = (placed, connection);
             let unread = still_unread(upload_seen.as_deref());
-            let exchange = Exchange::new(thread, admitted, held, upload_seen, response.status());
+            let exchange =
+                Exchange::new(thread, admitted, held, upload_seen, response.status(), entry.take());
             let upgrade = client_upgrade.filter(|_| head.wants_upgrade());
             respond(response, exchange, upgrade, client, streams).map_err(|error| (error, unread))
         }

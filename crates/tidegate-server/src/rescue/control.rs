@@ -2,6 +2,7 @@ use super::problem::Problem;
 use crate::control::{Handler, ThresholdError};
 use crate::ingest::UsageError;
 use crate::proxy::GatewayBody;
+use crate::record::RecordError;
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
 
@@ -54,6 +55,18 @@ pub fn usage(error: &UsageError) -> Response<GatewayBody> {
         UsageError::Off => (StatusCode::NOT_FOUND, "not_found", "ingest_off"),
         UsageError::Store(_) | UsageError::TooLong => {
             (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", "store_unavailable")
+        }
+    };
+    Problem::new(status, kind, reason, &error.to_string()).json()
+}
+
+/// Decisions were asked for and are not told.
+#[must_use]
+pub fn record(error: RecordError) -> Response<GatewayBody> {
+    let (status, kind, reason) = match error {
+        RecordError::Parameter => (StatusCode::BAD_REQUEST, "bad_request", "wrong_parameter"),
+        RecordError::TooMany => {
+            (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", "too_many_recorders")
         }
     };
     Problem::new(status, kind, reason, &error.to_string()).json()

@@ -7,6 +7,6 @@ mod proxying;
 mod tasks;
 
 pub use asker::{Asker, Unread};
-pub use control::{not_found, read_only, threshold, usage};
+pub use control::{not_found, read_only, record, threshold, usage};
 pub use proxying::{FAILURE_REASONS, failed, reason_of, refused, unauthorized};
 pub use tasks::task;

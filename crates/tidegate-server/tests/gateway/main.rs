@@ -12,6 +12,7 @@ mod grpc;
 mod hostile;
 mod permits;
 mod proxying;
+mod recording;
 mod shedding;
 mod streaming;
 mod support;

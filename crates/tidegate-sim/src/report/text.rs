@@ -8,11 +8,20 @@ use std::fmt;
 /// Prose is broken here. Tables are as wide as they are.
 const COLUMNS: usize = 100;
 
+/// Words are cut to no less than this.
+const WORDS_MIN: usize = 14;
+
 /// The report for a terminal: a heading, tables, notes, how well the generator kept to its schedule, each check, and
 /// the verdict in the last line.
 #[must_use]
 pub fn render(report: &Report) -> String {
     Text(report).to_string()
+}
+
+/// A table for a terminal: its title, then aligned columns.
+#[must_use]
+pub fn table(table: &Table) -> String {
+    Aligned(table).to_string()
 }
 
 struct Text<'a>(&'a Report);
@@ -120,24 +129,13 @@ impl fmt::Display for Aligned<'_> {
             .iter()
             .map(|row| row.iter().map(|cell| shown(&cell.to_string())).collect())
             .collect();
-        let width_of = |line: &Vec<String>, column| {
-            line.get(column).map_or(0, |cell: &String| cell.chars().count())
-        };
-        let widths: Vec<usize> = (0..head.len())
-            .map(|column| {
-                std::iter::once(&head)
-                    .chain(&rows)
-                    .map(|line| width_of(line, column))
-                    .max()
-                    .unwrap_or(0)
-            })
-            .collect();
+        let widths = self.widths(&head, &rows);
         writeln!(f, "{}", shown(&table.title))?;
         let rules = widths.iter().map(|width| "─".repeat(*width)).collect();
         for line in [&head, &rules].into_iter().chain(&rows) {
             let mut text = String::new();
             for (column, width) in widths.iter().copied().enumerate() {
-                let cell = line.get(column).map_or("", String::as_str);
+                let cell = cut(line.get(column).map_or("", String::as_str), width);
                 let cell = match table.is_of_words(column) {
                     true => format!("{cell:width$}  "),
                     false => format!("{cell:>width$}  "),
@@ -148,6 +146,35 @@ impl fmt::Display for Aligned<'_> {
         }
         Ok(())
     }
+}
+
+impl Aligned<'_> {
+    /// How wide each column is. Where the table would be too wide for a terminal its words are cut, its numbers never.
+    fn widths(&self, head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
+        let width_of =
+            |line: &[String], at: usize| line.get(at).map_or(0, |cell| cell.chars().count());
+        let widest =
+            |at| rows.iter().map(|row| width_of(row, at)).fold(width_of(head, at), usize::max);
+        let mut widths: Vec<usize> = (0..head.len()).map(widest).collect();
+        let mut over =
+            (widths.iter().sum::<usize>() + 2 * widths.len()).saturating_sub(COLUMNS + 2);
+        while over > 0 {
+            let of_words =
+                (0..widths.len()).filter(|at| self.0.is_of_words(*at) && widths[*at] > WORDS_MIN);
+            let Some(longest) = of_words.max_by_key(|at| widths[*at]) else { break };
+            widths[longest] -= 1;
+            over -= 1;
+        }
+        widths
+    }
+}
+
+/// The text, or as much of it as there is room for.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 // === impl Wrapped ===

@@ -25,9 +25,19 @@ pub(super) struct Figure<'a> {
     report: &'a Report,
     chart: &'a Chart,
     number: usize,
-    lines: Vec<(&'a str, Vec<Point>)>,
+    lines: Vec<Drawn<'a>>,
     scale: Scale,
+    /// The line that goes beyond the top.
+    beyond: Option<usize>,
     spans: Spans<'a>,
+}
+
+/// A line as it is drawn.
+struct Drawn<'a> {
+    name: &'a str,
+    /// The number of its colour and of its mark, the same in all charts of the page.
+    look: usize,
+    points: Vec<Point>,
 }
 
 /// The mark of a line: a shape of its own, at a place.
@@ -42,11 +52,16 @@ pub(super) fn x_of(at_s: f64, duration_s: f64) -> f64 {
 
 impl<'a> Figure<'a> {
     pub(super) fn new(report: &'a Report, number: usize, chart: &'a Chart) -> Self {
-        let drawn = chart.lines.iter().take(LINES_MAX);
-        let lines: Vec<_> = drawn.map(|line| (line.name.as_str(), thinned(line))).collect();
-        let values = lines.iter().flat_map(|(_, points)| points).filter_map(|point| point.1);
-        let scale = Scale::of(values, &chart.unit);
-        Self { report, chart, number, lines, scale, spans: Spans::new(report) }
+        let lines = Drawn::all(&report.findings.charts, chart);
+        let mosts: Vec<f64> = lines.iter().map(Drawn::most).collect();
+        let scale = Scale::of(values(&lines), &chart.unit);
+        let cut_at = cut_at(&mosts).filter(|_| !scale.is_log);
+        let scale = match cut_at {
+            Some(most) => Scale::of(values(&lines).map(|value| value.min(most)), &chart.unit),
+            None => scale,
+        };
+        let beyond = (0..lines.len()).find(|at| cut_at.is_some_and(|most| mosts[*at] > most));
+        Self { report, chart, number, lines, scale, beyond, spans: Spans::new(report) }
     }
 
     fn top(&self) -> f64 {
@@ -79,9 +94,9 @@ impl<'a> Figure<'a> {
     }
 
     fn line(&self, f: &mut fmt::Formatter<'_>, number: usize) -> fmt::Result {
-        let (name, points) = &self.lines[number];
+        let Drawn { name, look, points } = &self.lines[number];
         let place = |at_s: f64, value: f64| (x_of(at_s, self.report.duration_s), self.y(value));
-        write!(f, r#"<path class="line l{number}" data-name="{}" data-p=""#, Escaped(name))?;
+        write!(f, r#"<path class="line l{look}" data-name="{}" data-p=""#, Escaped(name))?;
         for (at_s, value) in points {
             match value {
                 Some(value) => write!(f, "{at_s:.2}:{} ", compact(*value))?,
@@ -109,18 +124,18 @@ impl<'a> Figure<'a> {
         let first = apart * (number + 1) / (self.lines.len() + 1);
         for (at_s, value) in valued.iter().skip(first).step_by(apart) {
             let (x, y) = place(*at_s, *value);
-            Mark(number, x, y).fmt(f)?;
+            Mark(*look, x, y).fmt(f)?;
         }
         Ok(())
     }
 
     fn legend(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, r#"<ul class="legend">"#)?;
-        for (number, (name, _)) in self.lines.iter().enumerate() {
+        for Drawn { name, look, .. } in &self.lines {
             write!(
                 f,
-                r#"<li><svg class="key" viewBox="0 0 28 12" aria-hidden="true"><path class="line l{number}" d="M2 6H26"/>{}</svg>{}</li>"#,
-                Mark(number, 14.0, 6.0),
+                r#"<li><svg class="key" viewBox="0 0 28 12" aria-hidden="true"><path class="line l{look}" d="M2 6H26"/>{}</svg>{}</li>"#,
+                Mark(*look, 14.0, 6.0),
                 Escaped(name)
             )?;
         }
@@ -142,7 +157,12 @@ impl fmt::Display for Figure<'_> {
         writeln!(f, r#"<figure class="chart">"#)?;
         let unit = Escaped(&chart.unit);
         let title = Escaped(&chart.title);
-        writeln!(f, r#"<figcaption>{title} <span class="unit">{unit}{log}</span></figcaption>"#)?;
+        writeln!(f, r#"<figcaption>{title} <span class="unit">{unit}{log}</span>"#)?;
+        if let Some(line) = self.beyond.map(|at| &self.lines[at]) {
+            let (name, most) = (Escaped(line.name), short(line.most()));
+            write!(f, r#" <span class="unit">({name} goes beyond the top, to {most})</span>"#)?;
+        }
+        writeln!(f, "</figcaption>")?;
         self.legend(f)?;
         let duration_s = self.report.duration_s;
         writeln!(f, r#"<div class="scroll" tabindex="0" role="group" aria-label="{title}">"#)?;
@@ -151,13 +171,13 @@ impl fmt::Display for Figure<'_> {
             r#"<svg class="plot" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="t{number} d{number}" data-left="{LEFT}" data-width="{PLOT_WIDTH}" data-s="{duration_s}" data-unit="{unit}">"#
         )?;
         writeln!(f, r#"<title id="t{number}">{title}, in {unit}</title>"#)?;
-        let names: Vec<_> = self.lines.iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = self.lines.iter().map(|line| line.name).collect();
         let about = format!("Lines: {}. {}.", names.join(", "), in_words(self.report));
         writeln!(f, r#"<desc id="d{number}">{}</desc>"#, Escaped(about))?;
         self.spans.draw(f, self.top() + PLOT_HEIGHT)?;
         self.axes(f)?;
         (0..self.lines.len()).try_for_each(|number| self.line(f, number))?;
-        if self.lines.iter().all(|(_, points)| points.iter().all(|point| point.1.is_none())) {
+        if values(&self.lines).next().is_none() {
             let (x, y) = (LEFT + PLOT_WIDTH / 2.0, self.top() + PLOT_HEIGHT / 2.0);
             writeln!(
                 f,
@@ -165,6 +185,49 @@ impl fmt::Display for Figure<'_> {
             )?;
         }
         writeln!(f, "</svg></div></figure>")
+    }
+}
+
+fn values<'a>(lines: &'a [Drawn<'a>]) -> impl Iterator<Item = f64> + Clone + 'a {
+    lines.iter().flat_map(|line| &line.points).filter_map(|point| point.1)
+}
+
+/// Where the scale ends when one line is so far above all others that these would lie on the axis: what is offered at
+/// ten times the capacity, above what is done.
+fn cut_at(mosts: &[f64]) -> Option<f64> {
+    let mut mosts = mosts.to_vec();
+    mosts.sort_by(f64::total_cmp);
+    match mosts[..] {
+        [.., second, most] if second > 0.0 && most > 4.0 * second => Some(1.5 * second),
+        _ => None,
+    }
+}
+
+// === impl Drawn ===
+
+impl<'a> Drawn<'a> {
+    /// The lines of a chart that are drawn, each looking as it does in the page's other charts.
+    fn all(charts: &'a [Chart], chart: &'a Chart) -> Vec<Self> {
+        let mut known: Vec<&str> = Vec::new();
+        for line in charts.iter().flat_map(|chart| chart.lines.iter().take(LINES_MAX)) {
+            if !known.contains(&line.name.as_str()) {
+                known.push(&line.name);
+            }
+        }
+        let mut lines: Vec<Self> = Vec::new();
+        for line in chart.lines.iter().take(LINES_MAX) {
+            let wanted = known.iter().position(|name| *name == line.name).unwrap_or(0);
+            // No two of one chart look the same, even where there are more names than looks.
+            let mut looks = (0..LINES_MAX).map(|more| (wanted + more) % LINES_MAX);
+            let is_free = |look: &usize| lines.iter().all(|line| line.look != *look);
+            let look = looks.find(is_free).unwrap_or(0);
+            lines.push(Self { name: &line.name, look, points: thinned(line) });
+        }
+        lines
+    }
+
+    fn most(&self) -> f64 {
+        self.points.iter().filter_map(|point| point.1).fold(0.0, f64::max)
     }
 }
 

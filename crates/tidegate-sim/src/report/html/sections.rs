@@ -120,7 +120,8 @@ impl fmt::Display for Checks<'_> {
 impl fmt::Display for Rows<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(table) = self;
-        let number = |column| if table.is_of_words(column) { "" } else { r#" class="n""# };
+        let number =
+            |column| if table.is_of_words(column) { r#" class="w""# } else { r#" class="n""# };
         let title = Escaped(&table.title);
         writeln!(f, r#"<section><h2>{title}</h2>"#)?;
         writeln!(f, r#"<div class="scroll" tabindex="0" role="group" aria-label="{title}">"#)?;

@@ -13,7 +13,7 @@ pub(super) const ROW: f64 = 20.0;
 const FAULT_ROWS_MAX: usize = 4;
 
 /// About how wide a letter is at the size that names have.
-const LETTER: f64 = 6.4;
+const LETTER: f64 = 7.4;
 
 /// What was when, drawn behind a chart.
 pub(super) struct Spans<'a> {
