@@ -45,7 +45,10 @@ async fn every_decision_is_told_when_its_end_is_known() {
     eventually("the second is in flight", || gateway.in_flight() == 2).await;
     assert_eq!(client.get_as("/refused", "low").await.status, 503);
     upstream.gate.open();
-    assert_eq!((early.await.unwrap(), held.await.unwrap()), (200.try_into().unwrap(), 200.try_into().unwrap()));
+    assert_eq!(
+        (early.await.unwrap(), held.await.unwrap()),
+        (200.try_into().unwrap(), 200.try_into().unwrap())
+    );
 
     let lines = lines(recording).await;
     let head = &lines[0];
@@ -62,7 +65,10 @@ async fn every_decision_is_told_when_its_end_is_known() {
     assert_eq!(of("low")["decision"], "global_limit");
     assert_eq!((of("low").get("took_us"), of("low").get("client")), (None, None));
     let end = lines.last().unwrap();
-    assert_eq!((&end["end"], &end["decisions"], &end["lost"]), (&"time".into(), &3.into(), &0.into()));
+    assert_eq!(
+        (&end["end"], &end["decisions"], &end["lost"]),
+        (&"time".into(), &3.into(), &0.into())
+    );
     assert!(!gateway.inner().shared().journal.is_on(), "nobody records any more");
 }
 
@@ -141,7 +147,10 @@ async fn only_so_many_record_at_once_and_only_as_is_asked() {
     }
     let admin = Client::new(gateway.admin);
     let refused = admin.get("/v1/decisions").await;
-    assert_eq!((refused.status.as_u16(), &refused.json()["reason"]), (503, &"too_many_recorders".into()));
+    assert_eq!(
+        (refused.status.as_u16(), &refused.json()["reason"]),
+        (503, &"too_many_recorders".into())
+    );
     recordings.clear();
     let journal = &gateway.inner().shared().journal;
     eventually("those who left record no longer", || !journal.is_on()).await;
