@@ -12,6 +12,7 @@ Examples:
   tidegate drill slow_destination --target http://127.0.0.1:8000 \\
       --workers http://127.0.0.1:9000,http://127.0.0.1:9001
                                                         with faults in workers: tidegate mock --faults
+  tidegate drill --record decisions.ndjson --for 10m    what a gateway that runs decides, for sim --replay
 
 Load comes by the clock, whatever the target does, and a request's time counts from when it was due. A target's
 URL with a path is asked for that path; without one for /work, as the mock has it.
@@ -23,12 +24,13 @@ wrong scenario, 130 stopped by Ctrl-C.";
 #[derive(Debug, Args)]
 pub struct DrillFlags {
     /// A scenario that ships, by its name, or a file with one
-    #[arg(value_name = "SCENARIO", required_unless_present = "list")]
+    #[arg(value_name = "SCENARIO", required_unless_present_any = ["list", "record"])]
     pub scenario: Option<String>,
     /// Says in a line what each scenario that ships is for
     #[arg(long, conflicts_with = "scenario")]
     pub list: bool,
-    /// What is drilled: http://host:port; without it a gateway and workers that are started for it
+    /// What is drilled: http://host:port; without it a gateway and workers that are started for it. With --record a
+    /// gateway's admin port, http://127.0.0.1:8001 by default
     #[arg(long, value_name = "URL", value_parser = url)]
     pub target: Option<Uri>,
     /// The target's workers, mocks with --faults, in which the scenario's faults are made
@@ -72,6 +74,21 @@ pub struct DrillFlags {
     /// The report as JSON, and nothing else on standard output
     #[arg(long)]
     pub json: bool,
+    /// Writes down what a running gateway decides, until --for is over or Ctrl-C
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["scenario", "list", "html", "json"])]
+    pub record: Option<PathBuf>,
+    /// With --record: how long, such as 60s or 10m
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        default_value = "60s",
+        value_parser = duration,
+        requires = "record"
+    )]
+    pub lasts: Duration,
+    /// With --record: overwrites the file
+    #[arg(long, requires = "record")]
+    pub force: bool,
     /// No progress bar
     #[arg(long)]
     pub no_progress: bool,
@@ -169,6 +186,9 @@ mod tests {
         let wrong = [
             ("", "SCENARIO"),
             ("a --list", "--list"),
+            ("a --record f", "--record"),
+            ("a --force", "--record"),
+            ("--record f --for soon", "30s"),
             ("a --target 127.0.0.1:8000", "http://"),
             ("a --target https://h:1", "plain text"),
             ("a --workers http://h:2", "--target"),

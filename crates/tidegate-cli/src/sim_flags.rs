@@ -9,6 +9,7 @@ use tidegate::routing::Pick;
 use tidegate::window::Law;
 use tidegate_sim::executors::Policy;
 use tidegate_sim::gateway::Flaw;
+use tidegate_sim::replay::Setting;
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -20,6 +21,7 @@ Examples:
   tidegate sim --compare sharing=strict,borrow
   tidegate sim --compare law=seed,cubic
   tidegate sim --compare placement=pull,semaphore --executors 3,30 --load 0.95
+  tidegate sim --replay decisions.ndjson --set limits.low=100
 
 Time is virtual and chance comes from the seed: the same seed gives the same report, byte for byte. What must
 always hold is checked at every step.
@@ -78,6 +80,13 @@ pub struct SimFlags {
     /// of these placements, seed being the loop in which every worker holds its task until an executor has room
     #[arg(long, value_name = "WHAT=NAMES", value_parser = comparison)]
     pub compare: Option<Comparison>,
+    /// What other limits would have done to a load that `tidegate drill --record` wrote down
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["scenario", "compare", "seeds", "html"])]
+    pub replay: Option<PathBuf>,
+    /// With --replay: another limit, limits.global, limits.high, limits.normal, limits.low or limits.critical_reserve, or
+    /// sharing=strict or sharing=borrow; can be said again
+    #[arg(long, value_name = "NAME=VALUE", requires = "replay")]
+    pub set: Vec<Setting>,
     /// With placement=: so many executors, each of these numbers in turn
     #[arg(
         long,

@@ -4,15 +4,18 @@
 //! - `find.rs`: which scenario.
 //! - `options.rs`: what all worlds need to know.
 //! - `gateway/`: scenarios with a gateway.
+//! - `record.rs`: the decisions of a gateway that runs, in a file; `lines.rs` cuts what comes.
 //! - `executors.rs`, `pipeline.rs`: the other worlds.
 
 mod bar;
 mod executors;
 mod find;
 mod gateway;
+mod lines;
 mod options;
 mod pipeline;
 mod print;
+mod record;
 mod run;
 mod stop;
 

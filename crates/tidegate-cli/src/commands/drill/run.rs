@@ -1,6 +1,6 @@
 use super::options::Options;
 use super::stop::{INTERRUPTED, Stop};
-use super::{executors, find, gateway, pipeline, print};
+use super::{executors, find, gateway, pipeline, print, record};
 use crate::drill_flags::DrillFlags;
 use crate::failure::Failure;
 use std::fs;
@@ -11,6 +11,9 @@ use tidegate_sim::scenario::{Scenario, World};
 
 /// `tidegate drill SCENARIO`.
 pub fn run(flags: &DrillFlags) -> Result<ExitCode, Failure> {
+    if let Some(path) = &flags.record {
+        return record::run(flags, path);
+    }
     let Some(name) = &flags.scenario else {
         put(&find::list());
         return Ok(ExitCode::SUCCESS);

@@ -3,6 +3,7 @@
 mod compare;
 mod many;
 mod one;
+mod recorded;
 mod replay;
 mod run;
 mod scenario;

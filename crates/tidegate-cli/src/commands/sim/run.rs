@@ -1,4 +1,4 @@
-use super::{compare, many, one, scenario};
+use super::{compare, many, one, recorded, scenario};
 use crate::failure::Failure;
 use crate::sim_flags::SimFlags;
 use std::io::{self, Write as _};
@@ -11,8 +11,11 @@ pub fn run(flags: &SimFlags) -> Result<ExitCode, Failure> {
         print(&table);
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(path) = &flags.replay {
+        return recorded::run(path, flags);
+    }
     let Some(name) = &flags.scenario else {
-        let message = "say what to simulate: a scenario such as load_sweep, or --compare";
+        let message = "say what to simulate: a scenario such as load_sweep, --compare or --replay";
         return Err(Failure::Usage(message.to_owned()));
     };
     let scenario = scenario::read(name, flags)?;

@@ -1,0 +1,55 @@
+use super::run::print;
+use crate::failure::Failure;
+use crate::sim_flags::SimFlags;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::ExitCode;
+use tidegate_sim::replay::{LINE_BYTES_MAX, Reader, Recording, Setting, compare};
+
+/// `tidegate sim --replay FILE --set limits.low=100`.
+pub fn run(path: &Path, flags: &SimFlags) -> Result<ExitCode, Failure> {
+    if let Some(twice) = set_twice(&flags.set) {
+        return Err(Failure::Usage(format!("{twice}: it is set twice")));
+    }
+    let recording = read(path)?;
+    let comparison = compare(&recording, &flags.set, flags.seed.unwrap_or(1));
+    if flags.json {
+        let json = serde_json::to_string_pretty(&comparison);
+        print(&(json.map_err(|error| Failure::Runtime(error.to_string()))? + "\n"));
+    } else {
+        print(&comparison.to_string());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn set_twice(settings: &[Setting]) -> Option<&Setting> {
+    let mut later = settings.iter().enumerate().skip(1);
+    let found = later.find(|(at, setting)| {
+        settings[..*at].iter().any(|before| before.is_of_the_same_as(setting))
+    });
+    found.map(|(_, setting)| setting)
+}
+
+/// Line by line: a recording of a day is larger than what is kept of it.
+fn read(path: &Path) -> Result<Recording, Failure> {
+    let broken = |error| Failure::Runtime(format!("can't read {}: {error}", path.display()));
+    let wrong = |error| Failure::Usage(format!("{}, {error}", path.display()));
+    let mut file = BufReader::with_capacity(256 * 1024, File::open(path).map_err(broken)?);
+    let mut reader = Reader::default();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // One byte more than a line may have, and its end: who reads it then says that it is too long.
+        let most = LINE_BYTES_MAX as u64 + 2;
+        file.by_ref().take(most).read_until(b'\n', &mut line).map_err(broken)?;
+        match line.strip_suffix(b"\n") {
+            Some(whole) => reader.line(whole).map_err(wrong)?,
+            // Too long, and not only cut off.
+            None if line.len() as u64 == most => reader.line(&line).map_err(wrong)?,
+            None => break,
+        }
+    }
+    reader.rest(&line).map_err(wrong)?;
+    reader.finish().map_err(wrong)
+}
