@@ -55,11 +55,15 @@ where
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(silence_max);
     // A peer that answers nothing would not let its connection be shut down either.
-    let http2 = builder.http2().timer(TokioTimer::new());
-    http2.keep_alive_interval(silence_max).keep_alive_timeout(silence_max);
-    let last_asked = Mutex::new(Instant::now());
-    let service = service_fn(|request| {
-        *last_asked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(silence_max)
+        .keep_alive_timeout(silence_max);
+    let last_asked = Arc::new(Mutex::new(Instant::now()));
+    let asked = Arc::clone(&last_asked);
+    let service = service_fn(move |request| {
+        *asked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let answered = answer(request);
         async move { Ok::<_, Infallible>(answered.await) }
     });
