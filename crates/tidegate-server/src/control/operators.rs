@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 /// Enough for every scraper and operator; one more waits for one of them to leave.
 const CONNECTIONS_MAX: usize = 256;
 
-/// How long one of them may say nothing. Operators come when things go wrong: they can't wait for as long as clients
-/// may be slow until somebody's forgotten connections have made room.
+/// How long one of them may say nothing. Operators come when things go wrong: they can't wait for as long as
+/// clients may be slow until somebody's forgotten connections have made room.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// Answers whoever connects to an admin port, for ever. Connections that ask for nothing are closed after a few
@@ -81,8 +81,8 @@ where
     }
 }
 
-/// Waits until nothing was asked for so long. A timeout for heads alone does not see a connection that has not said
-/// a byte: which protocol it speaks is not known yet.
+/// Waits until nothing was asked for so long. A timeout for heads alone does not see a connection that has not
+/// said a byte: which protocol it speaks is not known yet.
 async fn silence(last_asked: &Mutex<Instant>, longest: Duration) {
     loop {
         let until = *last_asked.lock().unwrap_or_else(PoisonError::into_inner) + longest;
