@@ -84,8 +84,8 @@ impl PriorityLimits {
         if own == 0 || own > self.global_limit { self.global_limit } else { own }
     }
 
-    /// What one party may hold of these, where each may hold at most `share` (0 … 1) of every limit: rounded up, so
-    /// that a share of one place is still one. What only the global limit binds, only the part of it binds.
+    /// What one party may hold of these, where each may hold at most `share` (0 … 1) of every limit: rounded up,
+    /// so that a share of one place is still one. What only the global limit binds, only the part of it binds.
     ///
     /// None of it is kept for Critical, which no limit refuses.
     ///

@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 /// Enough for every scraper and operator; one more waits for one of them to leave.
 const CONNECTIONS_MAX: usize = 256;
 
-/// How long one of them may say nothing. Operators come when things go wrong: they can't wait for as long as clients
-/// may be slow until somebody's forgotten connections have made room.
+/// How long one of them may say nothing. Operators come when things go wrong: they can't wait for as long as
+/// clients may be slow until somebody's forgotten connections have made room.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// Answers whoever connects to an admin port, for ever. Connections that ask for nothing are closed after a few
@@ -55,11 +55,15 @@ where
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(silence_max);
     // A peer that answers nothing would not let its connection be shut down either.
-    let http2 = builder.http2().timer(TokioTimer::new());
-    http2.keep_alive_interval(silence_max).keep_alive_timeout(silence_max);
-    let last_asked = Mutex::new(Instant::now());
-    let service = service_fn(|request| {
-        *last_asked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(silence_max)
+        .keep_alive_timeout(silence_max);
+    let last_asked = Arc::new(Mutex::new(Instant::now()));
+    let asked = Arc::clone(&last_asked);
+    let service = service_fn(move |request| {
+        *asked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let answered = answer(request);
         async move { Ok::<_, Infallible>(answered.await) }
     });
@@ -77,8 +81,8 @@ where
     }
 }
 
-/// Waits until nothing was asked for so long. A timeout for heads alone does not see a connection that has not said
-/// a byte: which protocol it speaks is not known yet.
+/// Waits until nothing was asked for so long. A timeout for heads alone does not see a connection that has not
+/// said a byte: which protocol it speaks is not known yet.
 async fn silence(last_asked: &Mutex<Instant>, longest: Duration) {
     loop {
         let until = *last_asked.lock().unwrap_or_else(PoisonError::into_inner) + longest;

@@ -21,8 +21,8 @@ struct Timed {
 // === impl FaultPlan ===
 
 impl FaultPlan {
-    /// Adds a change. One for good has the last word on what it names: nothing that ends later brings back what was
-    /// there before it.
+    /// Adds a change. One for good has the last word on what it names: nothing that ends later brings back what
+    /// was there before it.
     ///
     /// # Errors
     ///

@@ -3,8 +3,8 @@ use crate::gateway::Shared;
 use std::time::Duration;
 use tidegate::{MessagePriority, Outcome, OwnedPermit, Refusal};
 
-/// What a request holds while it is served: a place of the gateway's and, where its client has a share, one of that.
-/// Both end together.
+/// What a request holds while it is served: a place of the gateway's and, where its client has a share, one of
+/// that. Both end together.
 #[derive(Debug)]
 pub struct Places {
     gateway: OwnedPermit,
