@@ -14,6 +14,10 @@ use std::time::Duration;
 /// How often the driver's `tick` is called.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Requests that are launched between two looks at what came back: more may be due than can be sent, and answers
+/// must be read all the same.
+const LAUNCHES_AT_ONCE: usize = 128;
+
 /// The generator between two events: what is due, what waits, what is under way. It does no waiting itself.
 pub(super) struct Engine<D> {
     driver: D,
@@ -64,11 +68,11 @@ impl<D: Driver> Engine<D> {
 
     /// Does all that time asks for. When to come again, or none when the run is over.
     pub fn advance(&mut self) -> Option<Duration> {
-        let mut now = self.clock.now();
+        let now = self.clock.now();
         self.expire(now);
-        while let Some(shot) = self.schedule.take(now, || self.driver.next()) {
+        for _ in 0..LAUNCHES_AT_ONCE {
+            let Some(shot) = self.schedule.take(now, || self.driver.next()) else { break };
             self.launch(shot, now);
-            now = self.clock.now();
         }
         self.tick(now);
         match self.is_over(now) {

@@ -20,7 +20,8 @@ pub struct ScheduleStats {
     pub unsent: u64,
     /// Requests that were sent more than 1 ms after they were due.
     pub late: u64,
-    /// Requests that had to wait because all connections were taken and no further one was allowed.
+    /// Requests that had to wait because all connections were taken when they were due, and no further one was
+    /// allowed.
     pub no_connection: u64,
     /// Connections that this machine could not give: it had no descriptor or no port left.
     pub out_of_sockets: u64,
