@@ -2,6 +2,7 @@
 
 use super::program::{Said, alone, command, drill, figure, file, notes};
 use super::workers::TINY;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn what_was_expected_came_and_machines_can_read_it() {
     let _alone = alone();
-    let page = std::env::temp_dir().join(format!("drill-{}.html", std::process::id()));
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("drill.html");
     let tiny = file("tiny", TINY);
     let said = drill(&[tiny.to_str().unwrap(), "--json", "--html", page.to_str().unwrap()]);
     assert_eq!(said.code, Some(0), "{}\n{}", said.error, said.out);

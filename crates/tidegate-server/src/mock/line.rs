@@ -24,6 +24,8 @@ pub(super) struct Line {
     outage: watch::Receiver<Outage>,
     /// Something was held back, so the connection ends with the cut.
     broken: AtomicBool,
+    /// The answer to who asked for the mock's death is still to be sent.
+    last_words: AtomicBool,
 }
 
 /// A body that goes out over a line; over none it is never held back.
@@ -36,7 +38,7 @@ pub(super) struct LineBody {
 
 impl Line {
     pub(super) fn new(outage: watch::Receiver<Outage>) -> Self {
-        Self { outage, broken: AtomicBool::new(false) }
+        Self { outage, broken: AtomicBool::new(false), last_words: AtomicBool::new(false) }
     }
 
     /// Lets pass whatever comes while the line is whole. What comes while it is cut never passes: it ends with the
@@ -57,6 +59,23 @@ impl Line {
         }
         // The mock itself has ended, and its connections with it.
         pending().await
+    }
+
+    /// Waits for the mock's death.
+    pub(super) async fn dead(&self) {
+        let mut outage = self.outage.clone();
+        if outage.wait_for(|outage| outage.dead).await.is_err() {
+            pending::<()>().await;
+        }
+    }
+
+    /// Lets the line answer once more after the mock's death, or not.
+    pub(super) fn keep_for_last_words(&self, keep: bool) {
+        self.last_words.store(keep, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_last_words(&self) -> bool {
+        self.last_words.load(Ordering::Relaxed)
     }
 
     /// Whether the line is cut, which breaks it for whoever asks.

@@ -60,22 +60,23 @@ pub(super) async fn answer(
     request: Request<Incoming>,
 ) -> Response<LineBody> {
     let route = Route::of(request.uri().path(), shell.config.metrics);
-    let line = (route != Route::Faults).then_some(line);
-    if let Some(line) = &line {
+    let held_back = (route != Route::Faults).then(|| Arc::clone(&line));
+    if let Some(line) = &held_back {
         line.pass().await;
     }
-    let answered = dispatch(&shell, peer, route, request).await;
-    if let Some(line) = &line {
+    let answered = dispatch(&shell, peer, &line, route, request).await;
+    if let Some(line) = &held_back {
         line.pass().await;
     }
     let mut response = answered.unwrap_or_else(Problem::answer);
     response.headers_mut().extend(shell.name.clone().map(|name| (NAME, name)));
-    response.map(|body| LineBody { line, body })
+    response.map(|body| LineBody { line: held_back, body })
 }
 
 async fn dispatch(
     shell: &Arc<Shell>,
     peer: IpAddr,
+    line: &Line,
     route: Route,
     request: Request<Incoming>,
 ) -> Result<Response<MockBody>, Problem> {
@@ -91,7 +92,7 @@ async fn dispatch(
         Route::Models => Ok(models(shell)),
         Route::Health => Ok(plain::healthy()),
         Route::Metrics => Ok(metrics_page(shell)),
-        Route::Faults => faults(shell, peer, &head.method, body).await,
+        Route::Faults => faults(shell, (peer, line), &head.method, body).await,
         Route::Events => Ok(plain::events()),
         Route::Other => {
             Ok(plain::work(&shell.config.name, &head.method, path, head.uri.query()).await)
@@ -199,7 +200,7 @@ fn metrics_page(shell: &Shell) -> Response<MockBody> {
 
 async fn faults(
     shell: &Shell,
-    peer: IpAddr,
+    (peer, line): (IpAddr, &Line),
     method: &Method,
     body: Incoming,
 ) -> Result<Response<MockBody>, Problem> {
@@ -211,12 +212,21 @@ async fn faults(
         return Err(Problem::Forbidden);
     }
     let changed = match *method {
-        Method::POST => FaultChange::parse(&read(body).await?)
-            .and_then(|change| shell.change_faults(Some(change))),
+        Method::POST => {
+            let change = FaultChange::parse(&read(body).await?);
+            // If it dies of this, it is still answered.
+            line.keep_for_last_words(true);
+            let changed = change.and_then(|change| shell.change_faults(Some(change)));
+            line.keep_for_last_words(changed.as_ref().is_ok_and(|faults| faults.dead));
+            changed
+        }
         Method::DELETE => shell.change_faults(None),
         _ => Ok(shell.faults()),
     };
     let faults = changed.map_err(|error| Problem::invalid(None, error))?;
+    if faults.dead {
+        shell.until_dead().await;
+    }
     Ok(json_answer(StatusCode::OK, &json!(faults)))
 }
 

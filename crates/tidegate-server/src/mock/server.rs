@@ -11,19 +11,23 @@ use hyper_util::server::conn::auto;
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
-use tokio::task::{JoinSet, yield_now};
-use tokio::time::sleep;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 /// Connections at once. Those beyond it wait in the backlog of the system.
 const CONNECTIONS_MAX: usize = 4096;
 
 /// Connections that wait to be accepted, after the mock was dead. The system may hold fewer.
 const BACKLOG: u32 = 1024;
+
+/// How long the answer to who asked for its death may take to be sent.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
 
 /// How long until it is tried again to have the address back.
 const BIND_RETRY: Duration = Duration::from_millis(20);
@@ -119,9 +123,9 @@ async fn live_and_die(mut listener: TcpListener, shell: &Arc<Shell>) {
             _ = outage.wait_for(|outage| outage.dead) => {}
         }
         drop(listener);
-        // The answer to who asked for it is on its way to its connection, which runs before this goes on.
-        yield_now().await;
-        connections.shutdown().await;
+        shell.listens(false);
+        // They see for themselves that it is dead.
+        while connections.join_next().await.is_some() {}
         listener = loop {
             match listen_again(address, &mut outage).await {
                 Ok(listener) => break listener,
@@ -129,6 +133,7 @@ async fn live_and_die(mut listener: TcpListener, shell: &Arc<Shell>) {
             }
             sleep(BIND_RETRY).await;
         };
+        shell.listens(true);
     }
 }
 
@@ -175,12 +180,17 @@ async fn serve_connection(shell: Arc<Shell>, peer: IpAddr, tcp: TcpStream) {
         async move { Ok::<_, Infallible>(routes::answer(shell, peer, line, request).await) }
     });
     let builder = auto::Builder::new(TokioExecutor::new());
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(tcp), service));
     tokio::select! {
-        ended = builder.serve_connection(TokioIo::new(tcp), service) => {
+        ended = connection.as_mut() => {
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection of the mock ended");
             }
         }
         () = line.broken() => {}
+        () = line.dead() => if line.has_last_words() {
+            connection.as_mut().graceful_shutdown();
+            let _ = timeout(LAST_WORDS_MAX, connection).await;
+        },
     }
 }

@@ -29,6 +29,7 @@ pub(super) struct Shell {
     /// The faults changed: what waits for the next of them to end looks again.
     faults_changed: Notify,
     outage: watch::Sender<Outage>,
+    listening: watch::Sender<bool>,
     chance: Chance,
 }
 
@@ -89,6 +90,7 @@ impl Shell {
             changed: Notify::new(),
             faults_changed: Notify::new(),
             outage: watch::Sender::default(),
+            listening: watch::Sender::new(true),
         }
     }
 
@@ -175,6 +177,21 @@ impl Shell {
     /// How it can't be reached, now and later.
     pub(super) fn outage(&self) -> watch::Receiver<Outage> {
         self.outage.subscribe()
+    }
+
+    /// Notes whether anybody listens.
+    pub(super) fn listens(&self, listening: bool) {
+        self.listening.send_replace(listening);
+    }
+
+    /// Waits until nobody listens, if the faults say that it is dead.
+    pub(super) async fn until_dead(&self) {
+        let (mut listening, mut outage) = (self.listening.subscribe(), self.outage());
+        tokio::select! {
+            _ = listening.wait_for(|listening| !listening) => {}
+            // It was so short that nobody noticed, or is none.
+            _ = outage.wait_for(|outage| !outage.dead) => {}
+        }
     }
 
     /// Makes everything go as wrong as the plan says.

@@ -361,7 +361,7 @@ fn on_a_port_that_others_reach_tasks_are_for_known_clients() {
     let decided = "[claims]\nanonymous = \"high\"\n\
                    [[client]]\nname = \"a\"\ntoken = \"aaaaaaaaaaaaaaaa\"\n";
     let config = Config::from_toml(decided).unwrap();
-    let keeper = Gatekeeper::new(config.routes, config.claims);
+    let keeper = Gatekeeper::new(&config);
     let anybody = Request::get("/v1/tasks").body(()).unwrap();
     assert_eq!(claim(&keeper, false, &anybody, &client()).unwrap().client, None);
     assert_eq!(claim(&keeper, true, &anybody, &client()), Err(Unauthorized::Missing));
