@@ -88,7 +88,7 @@ pub enum Command {
     /// Put the load and the faults of a scenario on something real, and say whether it held
     #[command(after_help = drill_flags::EXAMPLES)]
     Drill(Box<DrillFlags>),
-    /// Simulate the ingestion pipeline, or executors and their tasks, in virtual time
+    /// Simulate a scenario in virtual time, or compare settings in one
     #[command(after_help = sim_flags::EXAMPLES)]
     Sim(SimFlags),
     /// Write, check or show the configuration

@@ -53,7 +53,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         }
         Command::Tariff(command) => commands::tariff::run(&command),
         Command::Drill(flags) => commands::drill::run(&flags),
-        Command::Sim(flags) => commands::sim::run(&flags).map(|()| ExitCode::SUCCESS),
+        Command::Sim(flags) => commands::sim::run(&flags),
         Command::Config(command) => commands::config::run(&command).map(|()| ExitCode::SUCCESS),
         Command::Launch(flags) => Ok(flags.stage.run()),
     }

@@ -1,28 +1,83 @@
 use clap::Args;
+use serde::Deserialize;
+use serde::de::value::{Error as NameError, StrDeserializer};
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
+use tidegate::Sharing;
+use tidegate::routing::Pick;
 use tidegate::window::Law;
 use tidegate_sim::executors::Policy;
+use tidegate_sim::gateway::Flaw;
 
 pub const EXAMPLES: &str = "\
 Examples:
+  tidegate sim load_sweep
+  tidegate sim retry_storm --seed 7 --html report.html
+  tidegate sim low_flood --seeds 200
+  tidegate sim low_flood --plant upside_down
+  tidegate sim --compare pick=power_of_two,round_robin slow_destination
+  tidegate sim --compare sharing=strict,borrow
   tidegate sim --compare law=seed,cubic
-  tidegate sim --compare law=cubic --seed 7
-  tidegate sim --compare placement=pull,queue,seed
   tidegate sim --compare placement=pull,semaphore --executors 3,30 --load 0.95
 
-Time is virtual and chance comes from the seed: the same seed gives the same table, byte for byte.
+Time is virtual and chance comes from the seed: the same seed gives the same report, byte for byte. What must
+always hold is checked at every step.
 
-Exit codes: 0 ok, 2 wrong flags.";
+Exit codes: 0 all came as expected, 1 an expected range was missed or an invariant broke, 2 wrong flags or
+scenario.";
 
 /// What to simulate.
 #[derive(Debug, Args)]
 pub struct SimFlags {
-    /// law=seed,cubic: the ingestion pipeline through bursts, faults and drifts under each of these laws;
+    /// A scenario that ships, such as load_sweep, or a file
+    pub scenario: Option<String>,
+    /// Where all chance comes from; by default the scenario says
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    pub seed: Option<u64>,
+    /// Run the seeds 1 to N, and sum up
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "scenario",
+        conflicts_with_all = ["compare", "html"],
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000)
+    )]
+    pub seeds: Option<u64>,
+    /// Its short form, which the tests run
+    #[arg(long)]
+    pub short: bool,
+    /// Print the report as JSON
+    #[arg(long, conflicts_with = "compare")]
+    pub json: bool,
+    /// Write the report as a page that opens offline
+    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
+    pub html: Option<PathBuf>,
+    /// End then: what comes before is as it was
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub until: Option<f64>,
+    /// Leave out a fault, by its place in the file, counted from 0; can be said again
+    #[arg(long, value_name = "I")]
+    pub without_fault: Vec<usize>,
+    /// Leave out a class, by its name; can be said again
+    #[arg(long, value_name = "NAME")]
+    pub without_class: Vec<String>,
+    /// Multiply all rates with this
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = rate)]
+    pub rate: f64,
+    /// Keep the first so many workers
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub workers: Option<u16>,
+    /// Plant a mistake in the gateway, to see that the checks find it: raced_limit, shed_critical, leaked_permit,
+    /// unbounded_line, latched_busy, upside_down
+    #[arg(long, value_name = "FLAW", requires = "scenario", conflicts_with = "compare")]
+    pub plant: Option<Flaw>,
+    /// pick=power_of_two,round_robin,random,least_loaded and sharing=strict,borrow: a scenario of a gateway with each
+    /// of these; law=seed,cubic: the ingestion pipeline through bursts, faults and drifts under each of these laws;
     /// placement=pull,optimistic,semaphore,queue,reserve,seed: tasks of 50 ms on executors of one slot under each
     /// of these placements, seed being the loop in which every worker holds its task until an executor has room
     #[arg(long, value_name = "WHAT=NAMES", value_parser = comparison)]
-    pub compare: Comparison,
+    pub compare: Option<Comparison>,
     /// With placement=: so many executors, each of these numbers in turn
     #[arg(
         long,
@@ -43,9 +98,6 @@ pub struct SimFlags {
         value_parser = clap::value_parser!(u64).range(100..=1_000_000)
     )]
     pub tasks: u64,
-    /// Where all chance comes from
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
 }
 
 /// What is compared: each once, in the order in which they were typed.
@@ -53,14 +105,67 @@ pub struct SimFlags {
 pub enum Comparison {
     Laws(Vec<Law>),
     Placements(Vec<Policy>),
+    Picks(Vec<PickName>),
+    Sharings(Vec<SharingName>),
+}
+
+/// A pick that needs no name in the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PickName(pub Pick);
+
+/// What a priority may use beyond its own limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharingName(pub Sharing);
+
+// === impl PickName ===
+
+impl FromStr for PickName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match named(name)? {
+            Pick::Direct => Err("direct is for requests that name their worker".to_owned()),
+            pick => Ok(Self(pick)),
+        }
+    }
+}
+
+impl fmt::Display for PickName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        tidegate_sim::gateway::Variant::Pick(self.0).fmt(f)
+    }
+}
+
+// === impl SharingName ===
+
+impl FromStr for SharingName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        named(name).map(Self)
+    }
+}
+
+impl fmt::Display for SharingName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        tidegate_sim::gateway::Variant::Sharing(self.0).fmt(f)
+    }
+}
+
+/// What configuration files call so.
+fn named<'a, T: Deserialize<'a>>(name: &'a str) -> Result<T, String> {
+    let name: StrDeserializer<'a, NameError> = StrDeserializer::new(name);
+    T::deserialize(name).map_err(|error| error.to_string())
 }
 
 fn comparison(text: &str) -> Result<Comparison, String> {
     match text.split_once('=') {
         Some(("law", names)) => Ok(Comparison::Laws(each_once(names)?)),
         Some(("placement", names)) => Ok(Comparison::Placements(each_once(names)?)),
-        _ => Err("laws and placements can be compared: write law=seed,cubic or \
-                  placement=pull,queue,seed"
+        Some(("pick", names)) => Ok(Comparison::Picks(each_once(names)?)),
+        Some(("sharing", names)) => Ok(Comparison::Sharings(each_once(names)?)),
+        _ => Err("laws, placements, picks and sharing can be compared: write law=seed,cubic, \
+                  placement=pull,queue,seed, pick=power_of_two,random or sharing=strict,borrow"
             .to_owned()),
     }
 }
@@ -88,6 +193,22 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+fn seconds(text: &str) -> Result<f64, String> {
+    within(text, 0.1, 86_400.0)
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    within(text, 0.000_001, 1000.0)
+}
+
+fn within(text: &str, min: f64, max: f64) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    match (min..=max).contains(&value) {
+        true => Ok(value),
+        false => Err(format!("{text} is not between {min} and {max}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +230,16 @@ mod tests {
         assert_eq!(comparison("placement=pull, seed"), Ok(Comparison::Placements(both)));
         assert!(comparison("placement=push").unwrap_err().contains("reserve and seed"));
         assert!(comparison("placement=seed,seed").unwrap_err().contains("twice"));
+    }
+
+    #[test]
+    fn picks_and_sharing_have_the_names_of_the_configuration() {
+        let both = vec![PickName(Pick::PowerOfTwo), PickName(Pick::RoundRobin)];
+        assert_eq!(comparison("pick=power_of_two,round_robin"), Ok(Comparison::Picks(both)));
+        assert!(comparison("pick=best").unwrap_err().contains("least_loaded"));
+        assert!(comparison("pick=direct").unwrap_err().contains("name their worker"));
+        assert!(comparison("sharing=strict,borrow").is_ok());
+        assert!(comparison("sharing=all").unwrap_err().contains("`strict` or `borrow`"));
     }
 
     #[test]

@@ -184,7 +184,7 @@ impl Simulation<'_> {
     }
 }
 
-/// What the gateway makes of an answer that says that something went wrong. However quickly it came, that is not speed.
+/// What the gateway makes of the 503 of a worker that fails. However quickly it came, that is not speed.
 const FAILURE: Answer = Answer::Refused;
 
 // === impl LineRefusal ===

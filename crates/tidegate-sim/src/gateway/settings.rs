@@ -4,7 +4,7 @@ use crate::scenario::{Scenario, Tenant, Workers};
 use std::time::Duration;
 use tidegate_core::admission::{MessagePriority, PriorityLimits, RetryBounds, Role, Sharing};
 use tidegate_core::outbox::QueueConfig;
-use tidegate_core::routing::{BusyThresholds, Pick};
+use tidegate_core::routing::{BusyThresholds, Pick, Shares};
 
 /// What a gateway does by default where a scenario does not say otherwise; the server's own defaults.
 const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -73,13 +73,10 @@ impl Settings {
                 (Some(Flaw::UpsideDown), MessagePriority::Low) => MessagePriority::High,
                 _ => priority,
             };
-            self.thresholds.at_share(THRESHOLD_SHARES[of.index()])
+            self.thresholds.for_priority(of, Shares::default())
         })
     }
 }
-
-/// How much of each threshold a priority may use, as the gateway has it by default.
-const THRESHOLD_SHARES: [f64; 4] = [1.0, 1.0, 1.0, 0.9];
 
 /// The limits of who may hold a share of the gateway: a share of one place is still one.
 fn part_of(limits: PriorityLimits, share: f64) -> PriorityLimits {

@@ -57,6 +57,7 @@ pub(super) struct Simulation<'a> {
     pub(super) plant: Option<Flaw>,
     pub(super) trackers: &'a Trackers,
     pub(super) advice: Advice,
+    pub(super) advice_of_tenants: Vec<Advice>,
     pub(super) budget: RetryBudget,
     pub(super) fleet: Fleet,
     pub(super) lines: Vec<Line<'a>>,
@@ -129,6 +130,11 @@ impl<'a> Simulation<'a> {
         }
         Self {
             advice: Advice::new(settings.retry),
+            advice_of_tenants: trackers
+                .tenants
+                .iter()
+                .map(|_| Advice::new(settings.retry))
+                .collect(),
             budget: RetryBudget::new(BudgetLimits::default()),
             fleet: Fleet::new(&settings, plant),
             lines: trackers.workers.iter().map(line).collect(),
@@ -222,6 +228,11 @@ impl<'a> Simulation<'a> {
 
     fn observe(&mut self) -> Result<(), Broken> {
         self.advice.observe(self.now, &self.trackers.gateway);
+        for (advice, share) in self.advice_of_tenants.iter_mut().zip(&self.trackers.tenants) {
+            if let Some(share) = share {
+                advice.observe(self.now, share);
+            }
+        }
         self.fleet.tick(self.now);
         self.plan_again(OBSERVE_EVERY, Event::Observe);
         self.check_sums()

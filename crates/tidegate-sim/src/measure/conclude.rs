@@ -49,7 +49,7 @@ impl Recorder {
             add(What::GoodputOfOffered, of_offered(cell.good));
             add(What::RefusedShare, of_offered(cell.refused));
             add(What::FailedShare, of_offered(cell.failed));
-            add(What::Inversions, self.inversions(group, phase));
+            add(What::Inversions, Some(self.inversions(group, phase)));
         }
         add(What::LatencyMeanMs, cell.latencies.mean_ms());
         add(What::LatencyP50Ms, cell.latencies.quantile_ms(0.5));
@@ -70,15 +70,15 @@ impl Recorder {
         }
     }
 
-    /// Of the refusals of this group by limits that are everybody's, how many came beside a lower priority that was
-    /// let in; none where nobody was refused.
-    fn inversions(&self, group: &Group, phase: Option<usize>) -> Option<f64> {
+    /// Of the refusals of this group by limits that are everybody's, how many came beside a lower priority that
+    /// was let in.
+    fn inversions(&self, group: &Group, phase: Option<usize>) -> f64 {
         let priority = |class: usize| self.scenario.classes[class].priority;
         let is_shared = |reason: u8| {
             let name = self.reasons.get(usize::from(reason));
             name.is_none_or(|name| !OWN_LIMITS.contains(&&**name))
         };
-        let (mut refused_total, mut inverted) = (0, 0);
+        let (mut refused_total, mut inverted) = (0_u64, 0_u64);
         for (at_s, row) in self.bins.rows() {
             if !self.is_judged(at_s, phase) {
                 continue;
@@ -98,7 +98,8 @@ impl Recorder {
                 inverted += refused.min(let_in);
             }
         }
-        (refused_total > 0).then(|| inverted as f64 / refused_total as f64)
+        // Where nobody was refused, nobody was refused in the place of another.
+        inverted as f64 / f64::max(refused_total as f64, 1.0)
     }
 
     fn is_judged(&self, at_s: f64, phase: Option<usize>) -> bool {

@@ -7,8 +7,8 @@ use std::fmt;
 pub struct Expectation {
     /// Which figure.
     pub what: What,
-    /// Of whom: `all` (who ask for a worker, so not the critical ones), a class, `priority:low`, `tenant:NAME`, `healthy` (answers of workers that no fault names), or
-    /// a placement.
+    /// Of whom: `all` (who ask for a worker, so not the critical ones), a class, `priority:low`, `tenant:NAME`,
+    /// `healthy` (answers of workers that no fault names), or a placement.
     #[serde(default = "all")]
     pub of: String,
     /// In which phase; without it in all of the time that is judged.
@@ -59,8 +59,8 @@ pub enum What {
     LatencyP50Ms,
     /// The 99th percentile.
     LatencyP99Ms,
-    /// Gateway: of the refusals, the share that came in a stretch of 100 ms in which a lower priority was let in that
-    /// the same limit could have refused instead.
+    /// Gateway: of the refusals, the share that came in a stretch of 100 ms in which a lower priority was let
+    /// in that the same limit could have refused instead.
     Inversions,
     /// Seconds from the end of the last fault until all is as it was before the first, and stays so.
     RecoveryS,

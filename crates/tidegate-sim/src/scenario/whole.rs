@@ -108,8 +108,8 @@ impl Scenario {
         PhaseSpan::of(&self.phases, self.duration_s)
     }
 
-    /// Requests a second that the workers can do, for the mix of its classes at a load of 1; `None` where there is no
-    /// gateway.
+    /// Requests a second that the workers can do, for the mix of its classes at a load of 1; `None` where there
+    /// is no gateway.
     #[must_use]
     pub fn capacity_per_s(&self) -> Option<f64> {
         let workers = self.workers.as_ref()?;

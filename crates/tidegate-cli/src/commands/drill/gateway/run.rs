@@ -88,12 +88,14 @@ fn drill(
         return Err(Failure::Runtime(text));
     }
     let notes = target.notes.into_iter().chain(unset).collect();
-    Ok(report(scenario, seed, &load, &schedule, Said { uri: target.uri, notes }))
+    let given = options.target.as_ref().map(ToString::to_string);
+    Ok(report(scenario, seed, &load, &schedule, Said { target: given, notes }))
 }
 
 /// What is told beside figures.
 struct Said {
-    uri: Uri,
+    /// Where it was drilled, unless that was made for it.
+    target: Option<String>,
     notes: Vec<String>,
 }
 

@@ -1,0 +1,48 @@
+use super::scenario;
+use crate::failure::Failure;
+use crate::sim_flags::{Comparison, SimFlags};
+use tidegate_sim::gateway::{self, Variant};
+use tidegate_sim::scenario::World;
+use tidegate_sim::{executors, pipeline};
+
+/// Where picks differ most: one worker of eight is not like the others.
+const FOR_PICKS: &str = "slow_destination";
+/// Where sharing matters: priorities have limits of their own, and one of them wants more.
+const FOR_SHARING: &str = "shared_limits";
+
+/// The settings side by side, as a table in Markdown.
+pub fn table(comparison: &Comparison, flags: &SimFlags) -> Result<String, Failure> {
+    let seed = flags.seed.unwrap_or(1);
+    Ok(match comparison {
+        Comparison::Laws(laws) => pipeline::compare(laws, seed)
+            .map_err(|error| Failure::Runtime(format!("a scenario is not valid: {error}")))?
+            .to_string(),
+        Comparison::Placements(policies) => {
+            let SimFlags { executors, load, tasks, .. } = flags;
+            executors::compare(policies, executors, *load, *tasks, seed).to_string()
+        }
+        Comparison::Picks(picks) => {
+            let variants: Vec<_> = picks.iter().map(|pick| Variant::Pick(pick.0)).collect();
+            of_gateways(&variants, FOR_PICKS, flags)?
+        }
+        Comparison::Sharings(sharings) => {
+            let of = |sharing: &crate::sim_flags::SharingName| Variant::Sharing(sharing.0);
+            let variants: Vec<_> = sharings.iter().map(of).collect();
+            of_gateways(&variants, FOR_SHARING, flags)?
+        }
+    })
+}
+
+fn of_gateways(variants: &[Variant], usual: &str, flags: &SimFlags) -> Result<String, Failure> {
+    let name = flags.scenario.as_deref().unwrap_or(usual);
+    let scenario = scenario::read(name, flags)?;
+    if !matches!(scenario.world(), Some(World::Gateway(_))) {
+        return Err(Failure::Usage(format!(
+            "{name} has no gateway: picks and sharing are its own"
+        )));
+    }
+    let seed = flags.seed.unwrap_or(scenario.seed);
+    gateway::compare(variants, &scenario, seed)
+        .map(|comparison| comparison.to_string())
+        .map_err(|violation| Failure::Runtime(violation.to_string()))
+}

@@ -1,0 +1,156 @@
+use super::replay;
+use super::run::print;
+use crate::failure::Failure;
+use crate::sim_flags::SimFlags;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
+use std::process::ExitCode;
+use tidegate_sim::report::Report;
+use tidegate_sim::scenario::{Expectation, Mode, Scenario};
+use tidegate_sim::{Violation, simulate};
+
+/// What came of many runs.
+#[derive(Debug, Serialize)]
+struct Summary {
+    scenario: String,
+    seeds: u64,
+    checks: Vec<Held>,
+    violations: Vec<Found>,
+    decisions: u64,
+}
+
+/// One expectation over all runs.
+#[derive(Debug, Serialize)]
+struct Held {
+    #[serde(flatten)]
+    expected: Expectation,
+    held: u64,
+    least: Option<f64>,
+    median: Option<f64>,
+    most: Option<f64>,
+    #[serde(skip)]
+    found: Vec<f64>,
+}
+
+/// An invariant that broke.
+#[derive(Debug, Serialize)]
+struct Found {
+    seed: u64,
+    #[serde(flatten)]
+    violation: Violation,
+}
+
+/// Runs a scenario with the seeds 1, 2, 3 and so on.
+pub fn run(scenario: &Scenario, seeds: u64, flags: &SimFlags) -> Result<ExitCode, Failure> {
+    let bar = bar(seeds);
+    let mut summary = Summary::new(scenario, seeds);
+    for seed in 1..=seeds {
+        match simulate(scenario, seed, flags.plant) {
+            Ok(findings) => summary.add(&Report::new(scenario, Mode::Sim, seed, findings)),
+            Err(violation) => summary.violations.push(Found { seed, violation }),
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    summary.conclude();
+    if flags.json {
+        let json = serde_json::to_string_pretty(&summary)
+            .map_err(|error| Failure::Runtime(format!("the summary can't be written: {error}")))?;
+        print(&format!("{json}\n"));
+    } else {
+        print(&summary.text());
+        if let Some(Found { seed, violation }) = summary.violations.first() {
+            print(&replay::explain(scenario, *seed, violation, flags));
+        }
+    }
+    Ok(if summary.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn bar(seeds: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(seeds), ProgressDrawTarget::stderr_with_hz(10));
+    match ProgressStyle::with_template("{bar:40} {pos}/{len} seeds, {eta} left") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+// === impl Summary ===
+
+impl Summary {
+    fn new(scenario: &Scenario, seeds: u64) -> Self {
+        let held = |expected: &Expectation| Held {
+            expected: expected.clone(),
+            held: 0,
+            least: None,
+            median: None,
+            most: None,
+            found: Vec::new(),
+        };
+        let judged = scenario.expectations.iter().filter(|expected| expected.is_for(Mode::Sim));
+        Self {
+            scenario: scenario.name.clone(),
+            seeds,
+            checks: judged.map(held).collect(),
+            violations: Vec::new(),
+            decisions: 0,
+        }
+    }
+
+    fn add(&mut self, report: &Report) {
+        self.decisions += report.findings.decisions;
+        for (sum, check) in self.checks.iter_mut().zip(&report.checks) {
+            sum.held += u64::from(check.holds);
+            sum.found.extend(check.found);
+        }
+    }
+
+    fn conclude(&mut self) {
+        for check in &mut self.checks {
+            check.found.sort_by(f64::total_cmp);
+            check.least = check.found.first().copied();
+            check.median = check.found.get(check.found.len() / 2).copied();
+            check.most = check.found.last().copied();
+        }
+    }
+
+    fn runs(&self) -> u64 {
+        self.seeds - self.violations.len() as u64
+    }
+
+    fn holds(&self) -> bool {
+        self.violations.is_empty() && self.checks.iter().all(|check| check.held == self.seeds)
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        let _ = writeln!(text, "{} with the seeds 1 … {}", self.scenario, self.seeds);
+        let _ = writeln!(
+            text,
+            "{} decisions, and invariants broke in {} of {} runs\n",
+            self.decisions,
+            self.violations.len(),
+            self.seeds
+        );
+        let value =
+            |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"));
+        for check in &self.checks {
+            let verdict = if check.held == self.runs() { "held" } else { "MISSED" };
+            let _ = writeln!(
+                text,
+                "{verdict} in {} of {}: {}: {} … {}, median {}",
+                check.held,
+                self.runs(),
+                check.expected,
+                value(check.least),
+                value(check.most),
+                value(check.median),
+            );
+        }
+        text
+    }
+}
