@@ -118,7 +118,7 @@ impl Gatekeeper {
 
     /// Who sends this request, when that is known by a token.
     pub fn name(&self, headers: &HeaderMap) -> Option<&str> {
-        self.client(headers).ok().flatten().map(|client| &*client.name)
+        self.known(headers).ok().flatten().map(|known| &*known.client.name)
     }
 
     fn asked<B>(&self, request: &Request<B>) -> MessagePriority {
