@@ -65,7 +65,8 @@ fn candidates(whole: &Scenario, best: &Replay) -> Vec<Edits> {
     }
     if best.scenario.classes.len() > 1 {
         for class in &best.scenario.classes {
-            let without_classes = [&edits.without_classes[..], &[class.name.clone()]].concat();
+            let without_classes =
+                [&edits.without_classes[..], std::slice::from_ref(&class.name)].concat();
             candidates.push(Edits { without_classes, ..edits.clone() });
         }
     }
