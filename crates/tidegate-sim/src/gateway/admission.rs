@@ -120,7 +120,8 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Gives back all that an attempt holds. Its state stays what it was: whoever calls this knows what comes next.
+    /// Gives back all that an attempt holds. Its state stays what it was: whoever calls this knows what comes
+    /// next.
     pub(super) fn let_go(&mut self, id: u32) {
         self.leave_worker(id);
         let leaks = self.plant == Some(Flaw::LeakedPermit);

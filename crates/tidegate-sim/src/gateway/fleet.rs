@@ -181,7 +181,7 @@ impl Fleet {
             for worker in free {
                 if self.stands(worker, ask.charge, lower) == Standing::Free {
                     let text = format!(
-                        "{} was refused because all workers are busy, and worker {worker} would take {lower}",
+                        "{} was refused, all being busy, and worker {worker} would take {lower}",
                         ask.priority
                     );
                     return Err(Broken::new(Broken::PRIORITY, text));

@@ -11,7 +11,8 @@ use crate::measure::Attempt;
 use std::time::Duration;
 use tidegate_core::routing::Answer;
 
-/// How often a connection may turn out to be closed just when it is used again, before its worker is taken for broken.
+/// How often a connection may turn out to be closed just when it is used again, before its worker is taken for
+/// broken.
 const FORGIVEN_MAX: u8 = 1;
 
 impl Simulation<'_> {

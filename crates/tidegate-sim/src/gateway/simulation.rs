@@ -20,7 +20,8 @@ use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
 use tidegate_core::retry::{BudgetLimits, RetryBudget};
 
-/// How often the advisors look, the workers are asked for their load, and tried to be reached: what the server does.
+/// How often the advisors look, the workers are asked for their load, and tried to be reached: what the server
+/// does.
 const OBSERVE_EVERY: Time = 100_000_000;
 const SCRAPE_EVERY: Time = 250_000_000;
 const PROBE_EVERY: Time = 1_000_000_000;
@@ -28,7 +29,8 @@ const PROBE_EVERY: Time = 1_000_000_000;
 /// Clients that would come back later than this after the end give up.
 const PATIENCE: Time = 5_000_000_000;
 
-/// How long nothing may happen before what is still tight counts as latched: a report is believed for five seconds.
+/// How long nothing may happen before what is still tight counts as latched: a report is believed for five
+/// seconds.
 const QUIET: Time = 6_000_000_000;
 
 /// Runs a scenario of a gateway to its end, and on until everything is over.

@@ -32,8 +32,8 @@ pub struct Class {
     /// Bytes of a request's body.
     #[serde(default)]
     pub body_bytes: u32,
-    /// An answer that comes later is of no use, in milliseconds from when an attempt was due. The client waits no longer
-    /// for that attempt.
+    /// An answer that comes later is of no use, in milliseconds from when an attempt was due. The client waits
+    /// no longer for that attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<f64>,
     /// What its clients do when they are refused. Without it they go away.

@@ -20,8 +20,8 @@ pub struct Replay {
     pub tries: u32,
 }
 
-/// Leaves out of a scenario whatever can be left out, one thing after the other, as long as `run` still breaks the same
-/// invariant. Bounded in tries, so not always the smallest there is.
+/// Leaves out of a scenario whatever can be left out, one thing after the other, as long as `run` still breaks
+/// the same invariant. Bounded in tries, so not always the smallest there is.
 #[must_use]
 pub fn shrink(
     scenario: &Scenario,
@@ -54,8 +54,8 @@ pub fn shrink(
     }
 }
 
-/// What could be left out next. What happens comes before when: a run that ends as soon as a fault has shown it could not
-/// do without that fault any more, where a longer one shows it without.
+/// What could be left out next. What happens comes before when: a run that ends as soon as a fault has shown it
+/// could not do without that fault any more, where a longer one shows it without.
 fn candidates(whole: &Scenario, best: &Replay) -> Vec<Edits> {
     let edits = &best.edits;
     let mut candidates = Vec::new();
@@ -65,7 +65,8 @@ fn candidates(whole: &Scenario, best: &Replay) -> Vec<Edits> {
     }
     if best.scenario.classes.len() > 1 {
         for class in &best.scenario.classes {
-            let without_classes = [&edits.without_classes[..], &[class.name.clone()]].concat();
+            let without_classes =
+                [&edits.without_classes[..], std::slice::from_ref(&class.name)].concat();
             candidates.push(Edits { without_classes, ..edits.clone() });
         }
     }
