@@ -16,8 +16,8 @@ pub(super) type FlightId = usize;
 pub(super) type Events = mpsc::UnboundedSender<Event>;
 
 pub(super) enum Event {
-    /// A connection is open, and takes so many requests at once.
-    Opened(ConnectionId, Link, usize),
+    /// A connection is open.
+    Opened(Opened),
     /// A connection could not be opened.
     NotOpened(io::Error),
     /// A connection takes one request more.
@@ -35,6 +35,15 @@ pub(super) enum Event {
         /// a server that closes what it accepts would be asked for ever.
         worked: bool,
     },
+}
+
+pub(super) struct Opened {
+    pub id: ConnectionId,
+    pub link: Link,
+    /// How many requests it takes at once.
+    pub room: usize,
+    /// How long it took to open.
+    pub took: Duration,
 }
 
 pub(super) struct Ended {

@@ -3,7 +3,7 @@
 
 use super::connect::Connector;
 use super::driver::Failure;
-use super::event::{ConnectionId, Departure, Ended, Event, Link};
+use super::event::{ConnectionId, Departure, Ended, Event, Link, Opened};
 use super::exchange::{Outcome, exchange};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -41,12 +41,14 @@ struct Patience {
 
 /// Opens a connection, and takes requests until it ends.
 pub(super) async fn connection(connector: Connector, id: ConnectionId) {
+    let begin = connector.clock.now();
     let mut connection = match open(&connector).await {
         Ok(connection) => connection,
         Err(error) => return connector.tell(Event::NotOpened(error)),
     };
     let (link, mut departures) = mpsc::channel(1);
-    connector.tell(Event::Opened(id, Link::Http1(link), 1));
+    let took = connector.clock.now() - begin;
+    connector.tell(Event::Opened(Opened { id, link: Link::Http1(link), room: 1, took }));
     while let Some(departure) = poll_fn(|cx| connection.poll_next(cx, &mut departures)).await {
         let goes_on = connection.exchange(&connector, id, departure).await;
         if !goes_on || !poll_fn(|cx| connection.poll_ready(cx)).await {

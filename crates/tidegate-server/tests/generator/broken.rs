@@ -1,6 +1,6 @@
 //! Servers that do not do as they should.
 
-use crate::load::{MS, Plan, alone, config, every, get, ran};
+use crate::load::{MS, Plan, config, every, get, ran, with_others};
 use crate::server::{Reply, Server, Speaks, closed_port};
 use std::time::Duration;
 use tidegate_server::generator::{BODY_KEPT, Failure};
@@ -39,13 +39,13 @@ fn ten(port: u16, failure: Failure) -> (usize, usize) {
 
 #[test]
 fn nobody_listens() {
-    let _alone = alone();
+    let _others = with_others();
     assert_eq!(ten(closed_port(), Failure::Connect), (0, 10));
 }
 
 #[test]
 fn connections_are_closed_as_soon_as_they_are_made() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::raw(|stream, _| async move { drop(stream) });
     let ran = ran(config(server.port), get(None), Plan::at(every(5 * MS, 10)));
     // Whether something was written before the end was seen is a race that the server decides.
@@ -56,21 +56,21 @@ fn connections_are_closed_as_soon_as_they_are_made() {
 
 #[test]
 fn nonsense_is_no_answer() {
-    let _alone = alone();
+    let _others = with_others();
     let server = saying(b"it was a dark and stormy night\r\n\r\n", false);
     assert_eq!(ten(server.port, Failure::Broken), (0, 10));
 }
 
 #[test]
 fn an_answer_is_cut_in_its_head() {
-    let _alone = alone();
+    let _others = with_others();
     let server = saying(b"HTTP/1.1 200 OK\r\ncontent-le", true);
     assert_eq!(ten(server.port, Failure::Broken), (0, 10));
 }
 
 #[test]
 fn an_answer_is_cut_in_its_body() {
-    let _alone = alone();
+    let _others = with_others();
     let server = saying(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this", true);
     assert_eq!(ten(server.port, Failure::Broken), (0, 10));
     let server =
@@ -80,14 +80,14 @@ fn an_answer_is_cut_in_its_body() {
 
 #[test]
 fn a_connection_is_closed_without_an_answer() {
-    let _alone = alone();
+    let _others = with_others();
     let server = saying(b"", true);
     assert_eq!(ten(server.port, Failure::Broken), (0, 10));
 }
 
 #[test]
 fn whole_answers_in_all_forms_are_understood() {
-    let _alone = alone();
+    let _others = with_others();
     let chunked =
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n";
     assert_eq!(ten(saying(chunked, false).port, Failure::Broken), (10, 0));
@@ -104,7 +104,7 @@ fn whole_answers_in_all_forms_are_understood() {
 
 #[test]
 fn idle_connections_that_were_closed_are_not_used() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::raw(|mut stream, _| async move {
         if request(&mut stream).await {
             let _cut = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
@@ -118,7 +118,7 @@ fn idle_connections_that_were_closed_are_not_used() {
 
 #[test]
 fn a_body_is_read_to_its_end_and_its_beginning_kept() {
-    let _alone = alone();
+    let _others = with_others();
     const BYTES: usize = 8 * 1024 * 1024;
     let server = Server::new(Speaks::Http1, |_, _| Reply { bytes: BYTES, ..Reply::after(MS) });
     let ran = ran(config(server.port), get(None), Plan::at(every(50 * MS, 3)));
@@ -128,7 +128,7 @@ fn a_body_is_read_to_its_end_and_its_beginning_kept() {
 
 #[test]
 fn a_server_that_comes_back_is_found_again() {
-    let _alone = alone();
+    let _others = with_others();
     // Every second connection is closed before it was used.
     let server = Server::raw(|mut stream, record| async move {
         if crate::server::lock(&record).accepted % 2 == 0 {

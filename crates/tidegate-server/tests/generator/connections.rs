@@ -1,19 +1,20 @@
 //! Connections: used again, opened as needed, and what it means when there are too few.
 
-use crate::load::{MS, Plan, Seen, alone, at_once, config, every, get, ran, shot};
+use crate::load::{MS, Plan, Seen, at_once, config, every, get, ran, shot, with_others};
 use crate::server::{Reply, Server, Speaks};
 use std::time::Duration;
 use tidegate_server::generator::{Answer, Driver, Failure, Shot, run};
 
 /// The next request is due when the last one has ended.
 struct OneByOne {
+    first: Option<Shot>,
     left: u64,
     seen: Vec<Seen>,
 }
 
 impl Driver for OneByOne {
     fn next(&mut self) -> Option<Shot> {
-        (self.seen.is_empty()).then(|| shot(Duration::ZERO, 0))
+        self.first.take()
     }
 
     fn ended(&mut self, ended: Shot, answer: &Answer<'_>) -> Option<Shot> {
@@ -25,9 +26,9 @@ impl Driver for OneByOne {
 
 #[test]
 fn an_idle_connection_is_used_again() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(Duration::ZERO));
-    let driver = OneByOne { left: 100, seen: Vec::new() };
+    let driver = OneByOne { first: Some(shot(Duration::ZERO, 0)), left: 100, seen: Vec::new() };
     let (driver, schedule) = run(config(server.port), get(None), driver).unwrap();
     assert_eq!(driver.seen.len(), 100);
     assert_eq!((server.record().accepted, schedule.connections_max), (1, 1));
@@ -36,7 +37,7 @@ fn an_idle_connection_is_used_again() {
 
 #[test]
 fn too_few_connections_are_told() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(50 * MS));
     let mut config = config(server.port);
     config.connections_max = 4;
@@ -54,7 +55,7 @@ fn too_few_connections_are_told() {
 
 #[test]
 fn those_that_wait_are_served_in_order() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(2 * MS));
     let mut config = config(server.port);
     config.connections_max = 1;
@@ -65,7 +66,7 @@ fn those_that_wait_are_served_in_order() {
 
 #[test]
 fn a_schedule_with_enough_connections_tells_of_none_missing() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(50 * MS));
     let ran = ran(config(server.port), get(None), Plan::at(at_once(40)));
     assert_eq!((ran.plan.ok(), ran.schedule.no_connection), (40, 0));
@@ -74,7 +75,7 @@ fn a_schedule_with_enough_connections_tells_of_none_missing() {
 
 #[test]
 fn who_never_had_a_connection_is_unsent() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(60_000 * MS));
     let mut config = config(server.port);
     config.connections_max = 1;

@@ -1,6 +1,6 @@
 //! Clients that give up.
 
-use crate::load::{MS, Plan, alone, at_once, config, get, ran, shot};
+use crate::load::{MS, Plan, at_once, config, get, ran, shot, with_others};
 use crate::server::{Reply, Server, Speaks};
 use std::time::{Duration, Instant};
 use tidegate_server::generator::{Failure, Shot, Template};
@@ -10,7 +10,7 @@ const SOON: Duration = Duration::from_secs(3);
 
 #[test]
 fn a_deadline_counts_from_when_the_request_was_due() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |id, _| match id {
         0..20 => Reply::after(60_000 * MS),
         _ => Reply::after(Duration::ZERO),
@@ -30,7 +30,7 @@ fn a_deadline_counts_from_when_the_request_was_due() {
 
 #[test]
 fn patience_in_line_is_patience_too() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(60_000 * MS));
     let mut config = config(server.port);
     config.connections_max = 1;
@@ -44,7 +44,7 @@ fn patience_in_line_is_patience_too() {
 
 #[test]
 fn each_template_has_its_own() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(400 * MS));
     let deadline = |deadline| Template { deadline, ..Template::get("/") };
     let templates = vec![deadline(Some(100 * MS)), deadline(None), deadline(Some(5_000 * MS))];

@@ -1,6 +1,6 @@
 //! HTTP/2 with prior knowledge.
 
-use crate::load::{MS, Plan, alone, at_once, config, every, get, ran};
+use crate::load::{MS, Plan, at_once, config, every, get, ran, with_others};
 use crate::server::{Reply, Server, Speaks};
 use std::time::Duration;
 use tidegate_server::generator::{BODY_KEPT, Failure, GeneratorConfig, Protocol};
@@ -11,7 +11,7 @@ fn http2(server: &Server) -> GeneratorConfig {
 
 #[test]
 fn many_requests_share_a_connection() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http2(200), |_, _| Reply::after(300 * MS));
     let ran = ran(http2(&server), get(None), Plan::at(at_once(50).chain(every(10 * MS, 50))));
     assert_eq!(ran.plan.ok(), 100);
@@ -22,7 +22,7 @@ fn many_requests_share_a_connection() {
 
 #[test]
 fn streams_are_limited_by_either_side() {
-    let _alone = alone();
+    let _others = with_others();
     for (ours, theirs) in [(10, 200), (200, 10)] {
         let server = Server::new(Speaks::Http2(theirs), |_, _| Reply::after(50 * MS));
         let config = GeneratorConfig { streams_max: ours, ..http2(&server) };
@@ -36,7 +36,7 @@ fn streams_are_limited_by_either_side() {
 
 #[test]
 fn a_further_connection_is_opened_when_the_first_is_full() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http2(200), |_, _| Reply::after(200 * MS));
     let config = GeneratorConfig { streams_max: 10, connections_max: 4, ..http2(&server) };
     let ran = ran(config, get(None), Plan::at(at_once(35)));
@@ -46,7 +46,7 @@ fn a_further_connection_is_opened_when_the_first_is_full() {
 
 #[test]
 fn a_deadline_ends_one_stream_only() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http2(200), |id, _| match id {
         0 => Reply::after(60_000 * MS),
         _ => Reply::after(MS),
@@ -58,7 +58,7 @@ fn a_deadline_ends_one_stream_only() {
 
 #[test]
 fn a_body_is_read_to_its_end_here_too() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http2(200), |_, _| Reply {
         bytes: 4 * 1024 * 1024,
         ..Reply::after(MS)
@@ -70,7 +70,7 @@ fn a_body_is_read_to_its_end_here_too() {
 
 #[test]
 fn a_server_of_another_protocol_is_no_connection() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(Duration::ZERO));
     let ran = ran(http2(&server), get(None), Plan::at(at_once(3)));
     assert_eq!(ran.plan.failures(Failure::Connect), 3);
@@ -79,7 +79,7 @@ fn a_server_of_another_protocol_is_no_connection() {
 
 #[test]
 fn a_server_that_closes_is_connected_to_again() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::raw(|stream, _| async move {
         let io = hyper_util::rt::TokioIo::new(stream);
         let service = hyper::service::service_fn(|_| async {

@@ -25,12 +25,15 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Within 5 %, and some milliseconds for the way of an answer on a machine that others use too.
+/// Within 5 %, some milliseconds for the way of an answer, and what the generator tells of itself: on a machine that
+/// others use it may have to wait for the processor, and its answers wait with it.
 fn assert_true(ran: &Ran, server: &Server, quantile: f64) -> f64 {
     let (ours, theirs) = percentile(ran, server, quantile);
     let off = (ours - theirs).abs();
-    let told = format!("{quantile}: {ours:.1} ms, the server knows {theirs:.1} ms");
-    assert!(off <= 0.05 * theirs + 10.0, "{told}");
+    let own = ran.schedule.error_max_ms;
+    let told =
+        format!("{quantile}: {ours:.1} ms, the server knows {theirs:.1}; own error {own:.1}");
+    assert!(off <= 0.05 * theirs + 10.0 + own, "{told}");
     theirs
 }
 
@@ -66,8 +69,11 @@ fn a_stall_is_seen_by_all_that_were_due_meanwhile() {
     let p90 = assert_true(&ran, &server, 0.9);
     let p99 = assert_true(&ran, &server, 0.99);
     assert!(p90 >= 380.0 && p99 >= 920.0, "the server stalled: {p90:.0} and {p99:.0} ms");
-    // It went on sending while nothing came back.
-    let during = 2_010 * MS..2_990 * MS;
+    // It went on sending while nothing came back. A closed loop would have sent what it had connections for: some.
+    let record = server.record();
+    let stalled = record.requests.iter().find(|served| served.id == 2_000).unwrap();
+    let during = stalled.received - ran.plan.started..stalled.answered - ran.plan.started;
+    let due = ran.plan.seen.iter().filter(|seen| during.contains(&seen.due)).count();
     let sent = ran.plan.seen.iter().filter(|seen| during.contains(&seen.sent)).count();
-    assert!(sent > 700, "{sent} of 980");
+    assert!(sent > due / 4, "{sent} were sent and {due} were due");
 }

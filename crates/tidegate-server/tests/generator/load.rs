@@ -1,7 +1,7 @@
 //! Drivers for the tests, and what they saw.
 
 use http::StatusCode;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 use tidegate_server::generator::{
     Answer, Driver, Failure, GeneratorConfig, ScheduleStats, Shot, Template, run,
@@ -123,8 +123,14 @@ pub fn ran(config: GeneratorConfig, templates: Vec<Template>, plan: Plan) -> Ran
     Ran { plan, schedule, took }
 }
 
-/// Holds the machine for one test.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// Holds the machine for a test that measures.
+pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// For a test that mostly waits: others of its kind may run meanwhile.
+pub fn with_others() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,5 @@
-//! The load generator against servers that know what they did. One test at a time: they would disturb each other.
+//! The load generator against servers that know what they did. Those that
+//! measure run alone: they would disturb each other.
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on should say where.
 

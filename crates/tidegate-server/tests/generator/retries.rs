@@ -1,6 +1,6 @@
 //! Requests that the driver hands back.
 
-use crate::load::{MS, Seen, alone, config, get, shot};
+use crate::load::{MS, Seen, config, get, shot, with_others};
 use crate::server::{Reply, Server, Speaks, closed_port};
 use http::StatusCode;
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ impl Driver for Retrying {
 
 #[test]
 fn a_retry_is_sent_when_it_is_due() {
-    let _alone = alone();
+    let _others = with_others();
     // The first 100 are refused, whoever they are.
     let server = Server::new(Speaks::Http1, |_, place| Reply {
         status: if place < 100 { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK },
@@ -60,7 +60,7 @@ fn a_retry_is_sent_when_it_is_due() {
 
 #[test]
 fn failures_can_come_back_too() {
-    let _alone = alone();
+    let _others = with_others();
     let driver = Retrying::new(5, 3);
     let (driver, schedule) = run(config(closed_port()), get(None), driver).unwrap();
     assert!(driver.tries.values().all(|tries| tries.len() == 3));
@@ -69,7 +69,7 @@ fn failures_can_come_back_too() {
 
 #[test]
 fn nothing_comes_back_after_the_end() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(60_000 * MS));
     let mut config = config(server.port);
     config.grace = 100 * MS;

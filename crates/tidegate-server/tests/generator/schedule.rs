@@ -1,6 +1,6 @@
 //! What is due is sent, whatever the answers do, and the generator says how well.
 
-use crate::load::{MS, Plan, Seen, alone, at_once, config, every, get, ran, shot};
+use crate::load::{MS, Plan, Seen, alone, at_once, config, every, get, ran, shot, with_others};
 use crate::server::{Reply, Server, Speaks, closed_port};
 use std::time::{Duration, Instant};
 use tidegate_server::generator::{
@@ -9,7 +9,7 @@ use tidegate_server::generator::{
 
 #[test]
 fn answers_are_not_waited_for() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(900 * MS));
     let ran = ran(config(server.port), get(None), Plan::at(every(MS, 300)));
     assert_eq!(ran.plan.ok(), 300);
@@ -24,22 +24,22 @@ fn answers_are_not_waited_for() {
 fn an_even_rate_stays_even() {
     let _alone = alone();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(Duration::ZERO));
-    let ran = ran(config(server.port), get(None), Plan::at(every(MS / 2, 2_000)));
-    assert_eq!(ran.plan.ok(), 2_000);
+    let ran = ran(config(server.port), get(None), Plan::at(every(5 * MS, 200)));
+    assert_eq!(ran.plan.ok(), 200);
     assert!(ran.plan.seen.iter().all(|seen| seen.sent >= seen.due), "nothing is sent early");
     let (p50, p99) = (ran.schedule.error_p50_ms, ran.schedule.error_p99_ms);
     assert!(p50 <= p99 && p99 <= ran.schedule.error_max_ms);
-    // Far from what is reached on an idle machine, and far from what a closed loop would do.
+    // Far from what is reached on an idle machine: others may use this one.
     assert!(p50 < 20.0, "half of all were sent more than {p50} ms late");
     let record = server.record();
     let half = ran.plan.started + 500 * MS;
     let early = record.requests.iter().filter(|served| served.received < half).count();
-    assert!((850..=1_150).contains(&early), "{early} of 2,000 in the first half");
+    assert!((85..=115).contains(&early), "{early} of 200 in the first half");
 }
 
 #[test]
 fn a_burst_goes_out_at_once() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(500 * MS));
     let bursts = at_once(200).chain(every(Duration::ZERO, 200).map(|_| 1_000 * MS));
     let ran = ran(config(server.port), get(None), Plan::at(bursts));
@@ -52,7 +52,7 @@ fn a_burst_goes_out_at_once() {
 
 #[test]
 fn the_schedules_error_is_that_of_each_request() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(20 * MS));
     let mut config = config(server.port);
     config.connections_max = 1;
@@ -91,7 +91,7 @@ impl Driver for Stopping {
 
 #[test]
 fn a_driver_can_look_and_stop() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(60_000 * MS));
     let mut config = config(server.port);
     config.connections_max = 10;
@@ -128,7 +128,7 @@ fn what_can_not_be_used_is_refused() {
 
 #[test]
 fn a_request_that_can_not_be_made_is_unsent() {
-    let _alone = alone();
+    let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(Duration::ZERO));
     let mut plan = Plan::at([]);
     let bad_suffix = Shot { suffix: " ".to_owned(), ..Shot::new(MS, 0, 1) };

@@ -6,6 +6,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use socket2::{Domain, Socket, Type};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -94,8 +95,7 @@ impl Server {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        listener.set_nonblocking(true).expect("a listener that does not block");
+        let listener = listen().expect("a port");
         let port = listener.local_addr().as_ref().map(SocketAddr::port).expect("its port");
         let (stop, stopped) = oneshot::channel();
         let record = Arc::new(Mutex::new(Record::default()));
@@ -112,8 +112,8 @@ impl Server {
         Self { port, record: kept, stop: Some(stop), thread: Some(thread) }
     }
 
-    pub fn record(&self) -> MutexGuard<'_, Record> {
-        lock(&self.record)
+    pub fn record(&self) -> Record {
+        lock(&self.record).clone()
     }
 }
 
@@ -138,6 +138,15 @@ impl Reply {
 pub fn closed_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its address").port()
+}
+
+/// With room for all that is to be accepted while the server stands still: the usual 128 would let clients wait
+/// for the connection.
+fn listen() -> std::io::Result<std::net::TcpListener> {
+    let listener = Socket::new(Domain::IPV4, Type::STREAM.nonblocking(), None)?;
+    listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())?;
+    listener.listen(4_096)?;
+    Ok(listener.into())
 }
 
 pub fn lock(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
