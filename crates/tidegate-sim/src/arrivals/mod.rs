@@ -1,8 +1,10 @@
 //! When which request comes, and what it asks. The same scenario and seed: the same arrivals, simulated or real.
 
 mod arrival;
+mod offers;
 mod stream;
 mod tide;
 
 pub use arrival::{Arrival, Arrivals};
+pub use offers::{Offer, Offers};
 use tide::Tide;

@@ -68,6 +68,8 @@ pub enum What {
     StoredOfOffered,
     /// Pipeline: records stored a second, of what the store can do.
     StoredOfCapacity,
+    /// Pipeline: records stored, of those that the same stages would have stored with windows without end.
+    StoredOfPossible,
     /// Pipeline: records that are neither stored nor held by anyone. Executors: tasks that never ended.
     Lost,
     /// Pipeline: records stored twice. Executors: attempts that were started twice.
@@ -145,6 +147,7 @@ impl What {
             Self::RecoveryS => "recovery_s",
             Self::StoredOfOffered => "stored_of_offered",
             Self::StoredOfCapacity => "stored_of_capacity",
+            Self::StoredOfPossible => "stored_of_possible",
             Self::Lost => "lost",
             Self::Twice => "twice",
             Self::LagP99Ms => "lag_p99_ms",
