@@ -2,7 +2,9 @@
 
 mod arrival;
 mod stream;
+mod tasks;
 mod tide;
 
 pub use arrival::{Arrival, Arrivals};
+pub use tasks::TaskArrivals;
 use tide::Tide;
