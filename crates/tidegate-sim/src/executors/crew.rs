@@ -94,7 +94,7 @@ impl Crew {
     }
 
     pub(super) fn execute(&mut self, at: ExecutorId, key: Key, takes: Time, now: Time) -> Begun {
-        let (lease, flaw) = (self.lease, self.flaw);
+        let lease = self.lease;
         let refused = |told| Begun { told, first: false };
         let (Some(one), Some(name)) = (self.one(at), key.name()) else {
             return refused(Told::Gone);
@@ -106,9 +106,6 @@ impl Crew {
             Err(ExecuteRefused::Full) if one.given_back_twice > 0 => {
                 one.given_back_twice -= 1;
                 (one.slots.running().map(|(_, fence)| fence).max().unwrap_or(0) + 1, true)
-            }
-            Err(ExecuteRefused::Cancelled) if flaw == Some(ExecutorFlaw::ForgetsTombstones) => {
-                (u64::from(key.attempt), true)
             }
             Err(ExecuteRefused::Full) => return refused(Told::Full),
             Err(_) => return refused(Told::Gone),
@@ -142,6 +139,9 @@ impl Crew {
     }
 
     pub(super) fn delete(&mut self, at: ExecutorId, key: Key, now: Time) {
+        if self.flaw == Some(ExecutorFlaw::ForgetsTombstones) {
+            return;
+        }
         if let (Some(one), Some(name)) = (self.one(at), key.name()) {
             one.slots.cancel(&name);
             one.look(now);

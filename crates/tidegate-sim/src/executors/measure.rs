@@ -92,6 +92,11 @@ impl Measure {
         }
     }
 
+    /// How many run now.
+    pub(super) fn running(&self) -> u64 {
+        self.running
+    }
+
     pub(super) fn message(&mut self, now: Time) {
         self.messages += 1;
         if let Some(window) = self.windows.iter_mut().find(|it| it.has(now)) {

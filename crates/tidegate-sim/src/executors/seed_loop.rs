@@ -21,8 +21,8 @@ const ATTEMPTS_MAX: u32 = 100;
 const SLEEP_MAX_S: f64 = 60.0;
 /// As [`Managers`](super::managers::Managers) has it.
 const PATIENCE: u32 = 10;
-/// Whatever has not ended so long after the load never will.
-const DRAIN: Duration = Duration::from_secs(3_600);
+/// How long is waited after the load for what runs then.
+const DRAIN: Duration = Duration::from_secs(60);
 
 pub(super) struct SeedLoop {
     now: Time,
@@ -138,7 +138,7 @@ impl SeedLoop {
         self.measure.report(scenario)
     }
 
-    /// The whole scenario, and after its load until everything is over or never will be.
+    /// The whole scenario, and after its load until everything is over, or nearly.
     pub(super) fn play(mut self) -> Measure {
         let horizon = self.horizon.unwrap_or_default();
         self.plan_arrival();
@@ -157,7 +157,11 @@ impl SeedLoop {
             self.happens(event);
         }
         self.measure.horizon = horizon;
-        self.measure.lost = self.measure.tasks.len() as u64 - self.measure.over;
+        // Who still waits is late, not lost.
+        let held = self.workers.iter().filter(|worker| worker.held.is_some()).count();
+        let waiting = (self.queue.len() + held) as u64;
+        let not_over = self.measure.tasks.len() as u64 - self.measure.over;
+        self.measure.lost = not_over.saturating_sub(waiting + self.measure.running());
         self.measure
     }
 
