@@ -1,3 +1,4 @@
+use crate::drill_flags::{self, DrillFlags};
 use crate::mock_flags::{self, MockFlags};
 use crate::send_flags::{self, SendFlags};
 use crate::sim_flags::{self, SimFlags};
@@ -84,6 +85,9 @@ pub enum Command {
     /// Check a file of tariffs, and price examples by it
     #[command(subcommand, after_help = tariff_flags::EXAMPLES)]
     Tariff(TariffCommand),
+    /// Put the load and the faults of a scenario on something real, and say whether it held
+    #[command(after_help = drill_flags::EXAMPLES)]
+    Drill(Box<DrillFlags>),
     /// Simulate the ingestion pipeline, or executors and their tasks, in virtual time
     #[command(after_help = sim_flags::EXAMPLES)]
     Sim(SimFlags),

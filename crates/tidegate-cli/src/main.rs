@@ -3,6 +3,7 @@
 
 mod admin;
 mod commands;
+mod drill_flags;
 mod failure;
 mod flags;
 mod logging;
@@ -51,6 +52,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             commands::threshold::run(&command).map(|()| ExitCode::SUCCESS)
         }
         Command::Tariff(command) => commands::tariff::run(&command),
+        Command::Drill(flags) => commands::drill::run(&flags),
         Command::Sim(flags) => commands::sim::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::Config(command) => commands::config::run(&command).map(|()| ExitCode::SUCCESS),
         Command::Launch(flags) => Ok(flags.stage.run()),

@@ -60,7 +60,7 @@ impl Model {
         }
         let counted_critical = counts.critical.min(usize::from(self.limits.critical_reserve));
         let total = counted_critical + counts.high + counts.normal + counts.low;
-        if total >= usize::from(self.limits.global_limit) {
+        if total + self.left_above(counts, priority) >= usize::from(self.limits.global_limit) {
             return Err(Reason::GlobalLimit);
         }
         let (count, limit) = match priority {
@@ -75,6 +75,21 @@ impl Model {
             return Err(Reason::PriorityLimit);
         }
         Ok(())
+    }
+
+    /// A twentieth of the global limit is left to each priority above, but no more than that one could still use.
+    fn left_above(&self, counts: &Counts, priority: MessagePriority) -> usize {
+        let global = usize::from(self.limits.global_limit);
+        let left = |limit: u16, count: usize, borrows: bool| {
+            let most = if limit == 0 || borrows { global } else { usize::from(limit).min(global) };
+            most.saturating_sub(count).min(global / 20)
+        };
+        let high = left(self.limits.high, counts.high, self.sharing == Sharing::Borrow);
+        match priority {
+            Critical | High => 0,
+            Normal => high,
+            Low => high + left(self.limits.normal, counts.normal, false),
+        }
     }
 
     fn may_borrow(&self, counts: &Counts, priority: MessagePriority) -> bool {

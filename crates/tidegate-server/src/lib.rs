@@ -11,6 +11,7 @@
 //! - [`worker`]: an executor and its slots.
 //! - [`admission`]: the advice and the alerts that go with the tracker.
 //! - [`control`]: health, metrics, snapshots.
+//! - [`generator`]: load over HTTP that is sent when it is due, whatever the answers do.
 //! - [`mock`]: a synthetic inference server, for when there is no real one.
 //! - [`rescue`]: the one place where a failure becomes an HTTP status.
 
@@ -19,6 +20,7 @@ pub mod chance;
 pub mod config;
 pub mod control;
 pub mod gateway;
+pub mod generator;
 pub mod ingest;
 pub mod load;
 pub mod manager;

@@ -32,6 +32,11 @@ impl<E> Agenda<E> {
         self.heap.push(Entry { at, rank: self.planned, event });
     }
 
+    /// When the next thing happens.
+    pub(crate) fn next_at(&self) -> Option<Time> {
+        self.heap.peek().map(|entry| entry.at)
+    }
+
     pub(crate) fn next(&mut self) -> Option<(Time, E)> {
         self.heap.pop().map(|entry| (entry.at, entry.event))
     }

@@ -22,12 +22,16 @@ mod agenda;
 pub mod arrivals;
 pub mod catalog;
 pub mod executors;
+pub mod gateway;
 mod markdown;
 pub mod measure;
 pub mod pipeline;
 mod random;
 pub mod report;
 pub mod scenario;
+pub mod shrink;
+mod simulate;
 mod violation;
 
+pub use simulate::simulate;
 pub use violation::Violation;

@@ -39,7 +39,7 @@ impl SplitMix64 {
 }
 
 /// The natural logarithm of a positive, normal number, by operations that IEEE 754 defines to the last bit.
-fn ln(x: f64) -> f64 {
+pub(crate) fn ln(x: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
     const ONE: u64 = 1023 << 52;
     let bits = x.to_bits();

@@ -2,6 +2,7 @@
 
 mod banner;
 pub mod config;
+pub mod drill;
 pub mod ingest;
 pub mod mock;
 mod moment;

@@ -156,6 +156,16 @@ impl InFlightTracker {
         Lanes::from_word(self.hot.lanes.load(Ordering::Acquire))
     }
 
+    /// What a message of this priority would be told at this moment. Nothing is taken and nothing counted, so it is no
+    /// promise: another may be faster.
+    ///
+    /// # Errors
+    ///
+    /// The limit that would refuse it.
+    pub fn would_admit(&self, priority: MessagePriority) -> Result<(), Reason> {
+        self.rules.admit(self.lanes(), priority)
+    }
+
     /// How loaded this tracker is now.
     #[must_use]
     pub fn load_state(&self) -> LoadState {

@@ -43,6 +43,10 @@ pub enum Sharing {
     Borrow,
 }
 
+/// A lower priority leaves a twentieth of the global limit to each one above it: at a limit that all share, what
+/// comes first would otherwise win over what matters more. Of fewer places than that nothing is left.
+const ROOM_PART: u32 = 20;
+
 /// The limits and the policy, ready to be asked. Pure: the same lanes give the same answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
@@ -52,6 +56,8 @@ pub(super) struct Rules {
     reserve: u32,
     /// From here on High counts as under pressure, and nobody borrows from it.
     high_pressure: u32,
+    /// What a priority leaves of the global limit for each one above it that is below its own.
+    room: u32,
     sharing: Sharing,
 }
 
@@ -119,6 +125,7 @@ impl Rules {
             global: u32::from(limits.global_limit),
             reserve: u32::from(limits.critical_reserve),
             // Rounded up, so that one place of High is never "under pressure" while it is empty.
+            room: u32::from(limits.global_limit) / ROOM_PART,
             high_pressure: (high * super::alert::HIGH_ALERT_PERCENT).div_ceil(100),
             sharing,
         }
@@ -133,7 +140,7 @@ impl Rules {
         if priority == MessagePriority::Critical {
             return Ok(());
         }
-        if self.counted(lanes) >= self.global {
+        if self.counted(lanes) + self.room_above(lanes, priority) >= self.global {
             return Err(Reason::GlobalLimit);
         }
         let within_own = lanes.of(priority) < self.own[priority.index()];
@@ -152,6 +159,23 @@ impl Rules {
             + lanes.of(MessagePriority::High)
             + lanes.of(MessagePriority::Normal)
             + lanes.of(MessagePriority::Low)
+    }
+
+    /// What this priority leaves of the global limit: no more than those above it could still use.
+    #[inline]
+    fn room_above(&self, lanes: Lanes, priority: MessagePriority) -> u32 {
+        let unused = |above: MessagePriority| {
+            let most = match (self.sharing, above) {
+                (Sharing::Borrow, MessagePriority::High) => self.global,
+                _ => self.own[above.index()],
+            };
+            most.saturating_sub(lanes.of(above)).min(self.room)
+        };
+        match priority {
+            MessagePriority::Critical | MessagePriority::High => 0,
+            MessagePriority::Normal => unused(MessagePriority::High),
+            MessagePriority::Low => unused(MessagePriority::High) + unused(MessagePriority::Normal),
+        }
     }
 
     #[inline]
@@ -222,6 +246,47 @@ mod tests {
         let rules = Rules::new(PriorityLimits::new(10, 5, 3, 2), Sharing::Strict);
         assert_eq!(rules.admit(lanes(0, 5, 3, 2), Low), Err(Reason::GlobalLimit));
         assert_eq!(rules.admit(lanes(0, 0, 0, 2), Low), Err(Reason::PriorityLimit));
+    }
+
+    #[test]
+    fn at_the_global_limit_the_lower_one_is_refused_first() {
+        // Critical work takes a tenth: there is not room for all that each may have.
+        let rules = Rules::new(PriorityLimits::new(1000, 500, 300, 200), Sharing::Strict);
+        let (before, full) = (lanes(100, 400, 300, 100), lanes(100, 450, 300, 100));
+        assert_eq!(rules.admit(before, Low), Ok(()));
+        assert_eq!(rules.admit(full, Low), Err(Reason::GlobalLimit), "50 are left for High");
+        assert_eq!(rules.admit(full, High), Ok(()));
+        let without_high = lanes(100, 500, 200, 149);
+        assert_eq!(rules.admit(without_high, Low), Ok(()), "High can't use more");
+        assert_eq!(rules.admit(lanes(100, 500, 200, 150), Low), Err(Reason::GlobalLimit));
+        assert_eq!(rules.admit(lanes(100, 500, 200, 150), Normal), Ok(()));
+    }
+
+    #[test]
+    fn whoever_is_let_in_leaves_room_for_all_above() {
+        for sharing in [Sharing::Strict, Sharing::Borrow] {
+            let rules = Rules::new(PriorityLimits::new(60, 0, 30, 0), sharing);
+            for high in 0..=60 {
+                for normal in 0..=60 {
+                    let now = lanes(3, high, normal, 10);
+                    let refused = |priority| rules.admit(now, priority) == Err(Reason::GlobalLimit);
+                    assert!(!refused(High) || refused(Normal), "{now:?}");
+                    assert!(!refused(Normal) || refused(Low), "{now:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn without_critical_the_recommended_limits_are_used_to_the_last_place() {
+        for role in [Role::Gate, Role::Manager, Role::Worker] {
+            let limits = role.limits();
+            let rules = Rules::new(limits, Sharing::Strict);
+            let (high, normal, low) = (limits.high, limits.normal, limits.low);
+            assert_eq!(rules.admit(lanes(0, high, normal, low - 1), Low), Ok(()));
+            assert_eq!(rules.admit(lanes(0, 0, 0, low - 1), Low), Ok(()));
+            assert_eq!(rules.admit(lanes(0, 0, normal - 1, low), Normal), Ok(()));
+        }
     }
 
     #[test]

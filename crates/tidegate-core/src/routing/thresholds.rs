@@ -1,3 +1,4 @@
+use crate::admission::MessagePriority;
 use serde::Serialize;
 use std::fmt;
 
@@ -26,6 +27,15 @@ pub enum Threshold {
     ActivePrefillTokens,
     /// Requests at the worker.
     ActiveRequests,
+}
+
+/// How much of each threshold a priority may use; High and Critical may use all of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shares {
+    /// Normal's, 0.0 … 1.0. Of whole numbers it leaves only whole parts: of few places it may use all.
+    pub normal: f64,
+    /// Low's, 0.0 … 1.0. Whole numbers are rounded down, so that it leaves one wherever there are two.
+    pub low: f64,
 }
 
 /// Settings that suit most of those who want the same thing.
@@ -74,6 +84,24 @@ impl BusyThresholds {
         }
     }
 
+    /// What is left of these thresholds for a request of this priority. A lower one is judged by less than a higher one,
+    /// so that once workers are full it is the lower one that is refused.
+    #[must_use]
+    pub fn for_priority(self, priority: MessagePriority, shares: Shares) -> Self {
+        match priority {
+            MessagePriority::Critical | MessagePriority::High => self,
+            MessagePriority::Normal => {
+                let of = |whole: u64| whole - (whole as f64 * (1.0 - shares.normal)) as u64;
+                Self {
+                    active_decode_blocks: self.active_decode_blocks.map(|r| r * shares.normal),
+                    active_prefill_tokens: self.active_prefill_tokens.map(of),
+                    active_requests: self.active_requests.map(of),
+                }
+            }
+            MessagePriority::Low => self.at_share(shares.low),
+        }
+    }
+
     /// What is set here, and where nothing is, what `other` has.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
@@ -96,6 +124,19 @@ impl BusyThresholds {
             }
             _ => Ok(()),
         }
+    }
+}
+
+// === impl Shares ===
+
+impl Shares {
+    /// All of it, for everyone.
+    pub const ALL: Self = Self { normal: 1.0, low: 1.0 };
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self { normal: 0.95, low: 0.9 }
     }
 }
 
@@ -183,6 +224,33 @@ mod tests {
         for ratio in [-0.1, 1.01, f64::NAN, f64::INFINITY] {
             let error = of(ratio).check().unwrap_err();
             assert!(error.to_string().starts_with("active_decode_blocks_threshold is"), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_priority_leaves_room_to_those_above_it() {
+        use MessagePriority::{High, Low, Normal};
+        let all = BusyThresholds {
+            active_decode_blocks: Some(0.8),
+            active_prefill_tokens: Some(10_000),
+            active_requests: Some(40),
+        };
+        let of = |priority| all.for_priority(priority, Shares::default());
+        assert_eq!(of(High), all);
+        assert_eq!((of(Normal).active_requests, of(Low).active_requests), (Some(38), Some(36)));
+        assert_eq!(of(Normal).active_prefill_tokens, Some(9_500));
+        let ratio = of(Normal).active_decode_blocks.unwrap_or_default();
+        assert!((ratio - 0.76).abs() < 1e-9, "{ratio}");
+        assert_eq!(BusyThresholds::OFF.for_priority(Low, Shares::default()), BusyThresholds::OFF);
+    }
+
+    #[test]
+    fn of_few_places_normal_may_use_all_and_low_leaves_one() {
+        use MessagePriority::{Low, Normal};
+        let few = |places| BusyThresholds { active_requests: Some(places), ..BusyThresholds::OFF };
+        for (places, normal, low) in [(1, 1, 1), (2, 2, 1), (19, 19, 17), (20, 19, 18)] {
+            let of = |p| few(places).for_priority(p, Shares::default()).active_requests;
+            assert_eq!((of(Normal), of(Low)), (Some(normal), Some(low)), "of {places}");
         }
     }
 }

@@ -5,7 +5,7 @@ use super::mistakes::{Ledger, Mistake, quoted};
 use super::settings::Settings;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tidegate::routing::{BusyPreset, BusyThresholds, ChargeRule, OnSilence, Pick};
+use tidegate::routing::{BusyPreset, BusyThresholds, ChargeRule, OnSilence, Pick, Shares};
 
 /// What a model's name looks like, in words.
 pub(super) const NAME_SHAPE: &str = "a model's name, 1 … 256 visible characters without commas";
@@ -28,8 +28,8 @@ pub struct RoutingConfig {
     pub thresholds: BusyThresholds,
     /// The same by model. Default none.
     pub models: BTreeMap<String, BusyThresholds>,
-    /// How much of each threshold Low may use, 0.0 … 1.0. Default 0.9.
-    pub low_share: f64,
+    /// How much of each threshold Normal and Low may use, 0.0 … 1.0. Default 0.95 and 0.9.
+    pub shares: Shares,
     /// The HTTP status of a refusal because all are busy. Default 503.
     pub overload_status: OverloadStatus,
     /// How load is learned. Default by scraping.
@@ -116,7 +116,10 @@ pub(super) fn routing(settings: &Settings, items: &Items, ledger: &mut Ledger) -
         }
         .or(settings.choice::<BusyPreset>("routing.preset").thresholds()),
         models: BTreeMap::new(),
-        low_share: settings.get("routing.low_share"),
+        shares: Shares {
+            normal: settings.get("routing.normal_share"),
+            low: settings.get("routing.low_share"),
+        },
         overload_status: settings.choice("routing.overload_status"),
         load: settings.choice("routing.load"),
         orca: settings.choice("routing.orca"),

@@ -38,7 +38,7 @@ impl Fleet {
             by_model: routing.models.clone(),
             report_ttl: routing.report_ttl,
             on_silence: routing.on_silence,
-            low_share: routing.low_share,
+            shares: routing.shares,
             retry: config.admission.retry,
             ..MonitorConfig::default()
         }));

@@ -86,6 +86,12 @@ impl Bins {
         self.width.as_secs_f64()
     }
 
+    /// Forgets all but so many bins.
+    pub(super) fn keep(&mut self, count: usize) {
+        self.bins.truncate(count * self.classes);
+        self.slices.truncate(count.div_ceil(BINS_A_SLICE) * self.classes);
+    }
+
     /// The bins one after the other, each with a [`Bin`] for each class.
     pub(super) fn rows(&self) -> impl Iterator<Item = (f64, &[Bin])> {
         let width_s = self.width_s();

@@ -3,6 +3,7 @@
 
 mod bins;
 mod conclude;
+mod cut;
 mod groups;
 mod latency;
 mod recorder;

@@ -38,14 +38,63 @@ pub fn judge(expectations: &[Expectation], findings: &Findings, mode: Mode) -> V
 
 // === impl Check ===
 
+impl Check {
+    /// What came, in words. What is rounded stays on its side of the range: 0.9499 is not shown as 0.950 where at least
+    /// 0.95 was expected.
+    #[must_use]
+    pub fn came(&self) -> String {
+        let Some(found) = self.found else { return "nothing was measured".to_owned() };
+        let digits = match found.abs() {
+            size if size >= 1000.0 => 0,
+            size if size >= 100.0 => 1,
+            size if size >= 10.0 => 2,
+            _ => 3,
+        };
+        let stays = |text: &String| {
+            text.parse().is_ok_and(|shown| self.expected.holds(shown) == self.expected.holds(found))
+        };
+        let mut texts = (digits..=9_usize).map(|digits| format!("{found:.digits$}"));
+        texts.find(stays).unwrap_or_else(|| found.to_string())
+    }
+}
+
 impl fmt::Display for Check {
     /// As in `held: goodput_of_capacity of all in 10x ≥ 0.95: 0.983`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = if self.holds { "held" } else { "MISSED" };
-        write!(f, "{verdict}: {}: ", self.expected)?;
-        match self.found {
-            Some(found) => write!(f, "{found:.3}"),
-            None => f.write_str("nothing was measured"),
-        }
+        write!(f, "{verdict}: {}: {}", self.expected, self.came())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::What;
+
+    #[test]
+    fn what_is_rounded_stays_on_its_side() {
+        let expected = Expectation {
+            what: What::GoodputOfCapacity,
+            of: "all".to_owned(),
+            phase: None,
+            against: None,
+            min: Some(0.95),
+            max: None,
+            only: None,
+            why: None,
+        };
+        let came = |found: f64| {
+            let holds = expected.holds(found);
+            Check { expected: expected.clone(), found: Some(found), holds }.came()
+        };
+        assert_eq!(came(0.983_4), "0.983");
+        assert_eq!(came(0.949_96), "0.94996");
+        assert_eq!(came(0.95), "0.950");
+        assert_eq!(came(12_345.6), "12346");
+        let nothing = Check { expected, found: None, holds: false };
+        assert_eq!(
+            nothing.to_string(),
+            "MISSED: goodput_of_capacity of all ≥ 0.95: nothing was measured"
+        );
     }
 }

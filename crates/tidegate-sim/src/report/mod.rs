@@ -3,8 +3,11 @@
 mod chart;
 mod check;
 mod findings;
+pub mod html;
 mod table;
+pub mod text;
 mod whole;
+mod words;
 
 pub use chart::{Chart, Line};
 pub use check::{Check, judge};

@@ -30,6 +30,15 @@ pub enum Cell {
     None,
 }
 
+// === impl Table ===
+
+impl Table {
+    /// Whether words stand in this column, not numbers.
+    pub(super) fn is_of_words(&self, column: usize) -> bool {
+        self.rows.iter().any(|row| matches!(row.get(column), Some(Cell::Text(_))))
+    }
+}
+
 // === impl Cell ===
 
 impl Cell {

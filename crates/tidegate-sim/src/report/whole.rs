@@ -1,6 +1,10 @@
+use super::words::{shell, short, thousands};
 use super::{Check, Findings, judge};
 use crate::scenario::{Mode, PhaseSpan, Scenario};
 use serde::Serialize;
+
+/// A generator whose requests are later than this, one in a hundred, is part of what it measures.
+const SCHEDULE_ERROR_P99_MS_MAX: f64 = 1.0;
 
 /// A run and what came of it. `--json` prints it, and the page in HTML is made of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -100,5 +104,55 @@ impl Report {
     /// What did not.
     pub fn missed(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| !check.holds)
+    }
+
+    /// What it comes to, in a line.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        let checks = self.checks.len();
+        let s = if checks == 1 { "" } else { "s" };
+        match self.missed().count() {
+            0 if checks == 0 => "Nothing was expected, so nothing was judged.".to_owned(),
+            0 if checks == 1 => "held: the one expectation".to_owned(),
+            0 => format!("held: all {checks} expectations"),
+            missed => format!("MISSED: {missed} of {checks} expectation{s}"),
+        }
+    }
+
+    /// How this is run again, as it is typed.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let name = shell(&self.scenario);
+        match (self.mode, &self.target) {
+            (Mode::Sim, _) => format!("tidegate sim {name} --seed {}", self.seed),
+            (Mode::Drill, None) => format!("tidegate drill {name}"),
+            (Mode::Drill, Some(target)) => {
+                format!("tidegate drill {name} --target {}", shell(target))
+            }
+        }
+    }
+}
+
+// === impl ScheduleReport ===
+
+impl ScheduleReport {
+    /// What makes what was measured doubtful, if anything does.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let mut faults = Vec::new();
+        if self.error_p99_ms > SCHEDULE_ERROR_P99_MS_MAX {
+            let error = short(self.error_p99_ms);
+            faults.push(format!("its schedule error p99 is {error} ms, above 1 ms"));
+        }
+        if self.unsent > 0 {
+            faults.push(format!("{} requests were never sent", thousands(self.unsent)));
+        }
+        (!faults.is_empty()).then(|| {
+            format!(
+                "the generator did not keep its own schedule: {}. Part of what is measured here is \
+                 the generator, not what it asked.",
+                faults.join(", and ")
+            )
+        })
     }
 }

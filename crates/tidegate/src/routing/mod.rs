@@ -18,6 +18,6 @@ pub use router::{Ask, Assignment, PushRouter};
 pub use stats::{ModelStats, RankStats, WorkerStats};
 pub use tidegate_core::routing::{
     Answer, BusyPreset, BusyThresholds, Charge, ChargeRule, DrainAdvisor, KvUsage, LoadReport,
-    OnSilence, OutOfRange, Pick, Standing, Threshold,
+    OnSilence, OutOfRange, Pick, Shares, Standing, Threshold,
 };
 pub use worker::{Worker, WorkerId};

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
-use tidegate_core::routing::{BusyThresholds, FreeSet, Loads, Standing, Threshold};
+use tidegate_core::routing::{BusyThresholds, FreeSet, Loads, Shares, Standing, Threshold};
 
 /// The name that stands for requests whose model nobody knows.
 pub const ANY_MODEL: &str = "*";
@@ -13,8 +13,8 @@ pub const ANY_MODEL: &str = "*";
 pub(super) struct Model {
     pub name: Arc<str>,
     thresholds: ArcSwap<Limits>,
-    /// Of [`BusyThresholds`], how much Low may use.
-    low_share: f64,
+    /// Of [`BusyThresholds`], how much each priority may use.
+    shares: Shares,
     pub ended: AtomicU64,
     pub refused: AtomicU64,
     pub held: AtomicU64,
@@ -23,11 +23,13 @@ pub(super) struct Model {
     advice_us: AtomicU64,
 }
 
-/// Thresholds, and what is left of them for Low.
+/// Priorities that are judged alike stand in one lane: Low, Normal, and all above.
+pub(super) const LANES: usize = 3;
+
+/// Thresholds, and what is left of them for each lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    pub all: BusyThresholds,
-    pub low: BusyThresholds,
+    by_lane: [BusyThresholds; LANES],
     /// Whether nothing is checked at all.
     pub are_off: bool,
 }
@@ -37,10 +39,10 @@ pub(super) struct Limits {
 #[derive(Debug)]
 pub(super) struct Board {
     pub model: Arc<Model>,
-    /// With room for a request of any priority, and with room for more than Low.
-    free: [FreeSet; 2],
+    /// Who has room, for each lane.
+    free: [FreeSet; LANES],
     up: FreeSet,
-    loads: [Loads; 2],
+    loads: [Loads; LANES],
     /// How each one stands, by code, and how many of those that are up stand so.
     standing: Vec<AtomicU8>,
     counts: [AtomicUsize; CODES.len()],
@@ -50,18 +52,18 @@ pub(super) struct Board {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     pub up: bool,
-    pub standing: Standing,
-    pub standing_low: Standing,
+    /// For each lane. The last one is how it stands by its thresholds as they are.
+    pub standings: [Standing; LANES],
 }
 
 // === impl Model ===
 
 impl Model {
-    pub fn new(name: &str, thresholds: BusyThresholds, low_share: f64, advice: Duration) -> Self {
+    pub fn new(name: &str, thresholds: BusyThresholds, shares: Shares, advice: Duration) -> Self {
         Self {
             name: name.into(),
-            thresholds: ArcSwap::from_pointee(Limits::new(thresholds, low_share)),
-            low_share,
+            thresholds: ArcSwap::from_pointee(Limits::new(thresholds, shares)),
+            shares,
             ended: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             held: AtomicU64::new(0),
@@ -71,7 +73,7 @@ impl Model {
     }
 
     pub fn thresholds(&self) -> BusyThresholds {
-        self.thresholds.load().all
+        self.limits().all()
     }
 
     pub fn limits(&self) -> Limits {
@@ -84,7 +86,7 @@ impl Model {
 
     pub fn set_thresholds(&self, thresholds: BusyThresholds) {
         self.changed.store(true, Ordering::Relaxed);
-        self.thresholds.store(Arc::new(Limits::new(thresholds, self.low_share)));
+        self.thresholds.store(Arc::new(Limits::new(thresholds, self.shares)));
     }
 
     pub fn advice(&self) -> Duration {
@@ -100,12 +102,27 @@ impl Model {
 // === impl Limits ===
 
 impl Limits {
-    fn new(all: BusyThresholds, low_share: f64) -> Self {
-        Self { all, low: all.at_share(low_share), are_off: all.are_off() }
+    fn new(all: BusyThresholds, shares: Shares) -> Self {
+        use MessagePriority::{High, Low, Normal};
+        let by_lane = [Low, Normal, High].map(|priority| all.for_priority(priority, shares));
+        Self { by_lane, are_off: all.are_off() }
+    }
+
+    /// As they were set.
+    pub fn all(&self) -> BusyThresholds {
+        self.by_lane[LANES - 1]
     }
 
     pub fn of(&self, priority: MessagePriority) -> &BusyThresholds {
-        if priority == MessagePriority::Low { &self.low } else { &self.all }
+        &self.by_lane[lane(priority)]
+    }
+
+    /// How something stands by each lane's thresholds.
+    pub fn standings(&self, standing: impl Fn(&BusyThresholds) -> Standing) -> [Standing; LANES] {
+        if self.are_off {
+            return [standing(&self.by_lane[LANES - 1]); LANES];
+        }
+        [0, 1, 2].map(|lane: usize| standing(&self.by_lane[lane]))
     }
 }
 
@@ -115,9 +132,9 @@ impl Board {
     pub fn new(model: Arc<Model>, size: usize) -> Self {
         Self {
             model,
-            free: [FreeSet::new(size), FreeSet::new(size)],
+            free: std::array::from_fn(|_| FreeSet::new(size)),
             up: FreeSet::new(size),
-            loads: [Loads::new(size), Loads::new(size)],
+            loads: std::array::from_fn(|_| Loads::new(size)),
             standing: (0..size).map(|_| AtomicU8::new(DOWN)).collect(),
             counts: Default::default(),
         }
@@ -150,10 +167,11 @@ impl Board {
     /// Only ever called for one place by one thread at a time: the worker's that sits there.
     pub fn show(&self, place: usize, shown: Shown) {
         self.up.set(place, shown.up);
-        self.free[0].set(place, shown.up && shown.standing_low == Standing::Free);
-        self.free[1].set(place, shown.up && shown.standing == Standing::Free);
+        for (free, standing) in self.free.iter().zip(shown.standings) {
+            free.set(place, shown.up && standing == Standing::Free);
+        }
         let Some(cell) = self.standing.get(place) else { return };
-        let new = if shown.up { code(shown.standing) } else { DOWN };
+        let new = if shown.up { code(shown.standings[LANES - 1]) } else { DOWN };
         let old = cell.swap(new, Ordering::Relaxed);
         if let Some(count) = self.counts.get(usize::from(old)) {
             count.fetch_sub(1, Ordering::Relaxed);
@@ -165,15 +183,18 @@ impl Board {
 
     /// As [`show`](Self::show), for what changes with every request.
     pub fn show_load(&self, place: usize, shown: Shown, requests: u64) {
-        let free = [shown.standing_low, shown.standing];
-        for (loads, standing) in self.loads.iter().zip(free) {
+        for (loads, standing) in self.loads.iter().zip(shown.standings) {
             loads.set(place, (shown.up && standing == Standing::Free).then_some(requests));
         }
     }
 }
 
 fn lane(priority: MessagePriority) -> usize {
-    usize::from(priority != MessagePriority::Low)
+    match priority {
+        MessagePriority::Low => 0,
+        MessagePriority::Normal => 1,
+        MessagePriority::High | MessagePriority::Critical => LANES - 1,
+    }
 }
 
 /// The code of one that is not up; it counts nowhere.

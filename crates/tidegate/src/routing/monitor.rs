@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tidegate_core::admission::RetryBounds;
-use tidegate_core::routing::{BusyThresholds, DrainAdvisor, LoadReport, OnSilence};
+use tidegate_core::routing::{BusyThresholds, DrainAdvisor, LoadReport, OnSilence, Shares};
 use tokio::sync::Notify;
 
 /// How a [`WorkerMonitor`] judges.
@@ -22,8 +22,8 @@ pub struct MonitorConfig {
     pub report_ttl: Duration,
     /// What silence means. Default free.
     pub on_silence: OnSilence,
-    /// How much of each threshold Low may use; the rest is for Normal and High. Default 0.9.
-    pub low_share: f64,
+    /// How much of each threshold each priority may use. Default 0.95 for Normal and 0.9 for Low.
+    pub shares: Shares,
     /// The shortest and the longest wait that is advised.
     pub retry: RetryBounds,
     /// Models that are kept at once; a worker's further ones are ignored. Default 1,024.
@@ -87,7 +87,7 @@ impl Default for MonitorConfig {
             by_model: BTreeMap::new(),
             report_ttl: Duration::from_secs(5),
             on_silence: OnSilence::Free,
-            low_share: 0.9,
+            shares: Shares::default(),
             retry: RetryBounds::default(),
             models_max: 1024,
         }
@@ -101,7 +101,7 @@ impl WorkerMonitor {
     #[must_use]
     pub fn new(config: MonitorConfig) -> Self {
         let model = |name: &str, thresholds| {
-            Arc::new(Model::new(name, thresholds, config.low_share, config.retry.min))
+            Arc::new(Model::new(name, thresholds, config.shares, config.retry.min))
         };
         let any = model(ANY_MODEL, config.thresholds);
         let mut models = BTreeMap::from([(Arc::clone(&any.name), Arc::clone(&any))]);
@@ -304,8 +304,8 @@ impl WorkerMonitor {
         for name in served {
             if models.len() <= self.config.models_max && !models.contains_key(&name) {
                 let thresholds = self.config.thresholds;
-                let (low_share, first) = (self.config.low_share, self.config.retry.min);
-                let model = Model::new(&name, thresholds, low_share, first);
+                let (shares, first) = (self.config.shares, self.config.retry.min);
+                let model = Model::new(&name, thresholds, shares, first);
                 models.insert(name, Arc::new(model));
             }
         }

@@ -216,10 +216,8 @@ impl Worker {
 impl State {
     fn show(&mut self, requests: u64) {
         for seat in &mut self.seats {
-            let standing = |thresholds| self.ledger.standing(Charge::LEAST, thresholds);
-            let for_all = standing(&seat.limits.all);
-            let for_low = if seat.limits.are_off { for_all } else { standing(&seat.limits.low) };
-            let shown = Shown { up: self.up, standing: for_all, standing_low: for_low };
+            let standing = |thresholds: &_| self.ledger.standing(Charge::LEAST, thresholds);
+            let shown = Shown { up: self.up, standings: seat.limits.standings(standing) };
             if seat.shown != Some(shown) {
                 seat.board.show(seat.place, shown);
                 seat.shown = Some(shown);

@@ -131,6 +131,11 @@ pub const SETTINGS: &[Field] = &[
     )
     .unit("requests"),
     share(
+        "routing.normal_share",
+        "0.95",
+        "How much of each threshold Normal may use; the rest is for High. Of few places it may use all.",
+    ),
+    share(
         "routing.low_share",
         "0.9",
         "How much of each threshold Low may use; the rest is for Normal and High.",

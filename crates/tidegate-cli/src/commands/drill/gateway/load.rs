@@ -1,0 +1,225 @@
+use super::answers::{Names, Verdict};
+use super::faults::Timeline;
+use super::live::Live;
+use super::requests::Requests;
+use crate::commands::drill::stop::Stop;
+use std::time::{Duration, Instant};
+use tidegate_server::chance::Chance;
+use tidegate_server::generator::{Answer, Driver, Failure, Progress, Shot};
+use tidegate_sim::arrivals::Arrivals;
+use tidegate_sim::measure::{Attempt, Ended, How, Recorder};
+use tidegate_sim::scenario::{RetryPlan, Scenario};
+
+/// What clients draw their waits from must not be what arrivals are drawn from.
+const WAITS: u64 = 0x7761_6974;
+
+/// Sends the requests of a scenario when they are due, does what its clients do with the answers, and keeps the book.
+pub struct Load {
+    arrivals: Arrivals,
+    requests: Requests,
+    clients: Vec<Client>,
+    names: Names,
+    under_way: UnderWay,
+    chance: Chance,
+    stop: Stop,
+    faults: Option<Timeline>,
+    pub live: Live,
+    pub book: Recorder,
+    /// When it was stopped before its end.
+    pub stopped_at: Option<Duration>,
+    /// Whether anything ever answered.
+    pub answered: bool,
+}
+
+/// What the clients of a class do.
+#[derive(Clone, Copy, Debug)]
+struct Client {
+    deadline: Option<Duration>,
+    retry: Option<RetryPlan>,
+}
+
+/// A request whose client is not done with it.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    due: Duration,
+    class: u16,
+    /// How often its client came back.
+    returns: u32,
+}
+
+/// Requests by number. A number is used again as soon as its request is over.
+#[derive(Debug, Default)]
+struct UnderWay {
+    requests: Vec<Request>,
+    free: Vec<u32>,
+}
+
+/// What a load needs besides its scenario.
+pub struct Terms {
+    pub requests: Requests,
+    pub names: Names,
+    pub stop: Stop,
+    pub faults: Option<Timeline>,
+}
+
+// === impl Load ===
+
+impl Load {
+    pub fn new(scenario: &Scenario, seed: u64, terms: Terms) -> Self {
+        let client = |class: &tidegate_sim::scenario::Class| Client {
+            deadline: class.deadline_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
+            retry: class.retry,
+        };
+        Self {
+            arrivals: Arrivals::new(scenario, seed),
+            requests: terms.requests,
+            clients: scenario.classes.iter().map(client).collect(),
+            names: terms.names,
+            under_way: UnderWay::default(),
+            chance: Chance::from_seed(seed ^ WAITS),
+            stop: terms.stop,
+            faults: terms.faults,
+            live: Live::default(),
+            book: Recorder::new(scenario),
+            stopped_at: None,
+            answered: false,
+        }
+    }
+
+    /// Sets no more faults, and says which could not be set.
+    pub fn end_faults(&mut self) -> Vec<String> {
+        self.faults.take().map(Timeline::end).unwrap_or_default()
+    }
+
+    /// Enters into the book how an attempt went: how its request ended if its client takes that for an end, or when
+    /// its client was told to come back.
+    fn enter(&mut self, request: Request, answer: &Answer<'_>) -> Went {
+        let client = self.clients[usize::from(request.class)];
+        let verdict = Verdict::of(answer.result, &self.names);
+        let attempt = match &verdict {
+            Verdict::Refused { reason, .. } => Some(Attempt::Refused(reason)),
+            Verdict::Failed { sent: false, .. } => None,
+            Verdict::Good { .. } | Verdict::Failed { .. } => Some(Attempt::LetIn),
+        };
+        if let Some(attempt) = attempt {
+            self.book.attempt(answer.sent, request.class, attempt);
+        }
+        match verdict {
+            Verdict::Good { worker } => {
+                let took = answer.at.saturating_sub(request.due);
+                let in_time = client.deadline.is_none_or(|deadline| took <= deadline);
+                if in_time {
+                    self.live.good(took);
+                } else {
+                    self.live.failed();
+                }
+                Went { how: if in_time { How::Good } else { How::Failed }, worker, told: None }
+            }
+            Verdict::Refused { told, .. } => {
+                self.live.refused();
+                Went { how: How::Refused, worker: None, told }
+            }
+            Verdict::Failed { worker, .. } => {
+                self.live.failed();
+                Went { how: How::Failed, worker, told: None }
+            }
+        }
+    }
+
+    /// When the client comes back after an attempt that went so; `None` when it does not.
+    fn back_at(&mut self, request: Request, went: Went, now: Duration) -> Option<Duration> {
+        let client = self.clients[usize::from(request.class)];
+        let plan = client.retry.filter(|plan| match went.how {
+            How::Good => false,
+            How::Refused => true,
+            How::Failed => plan.failures,
+        })?;
+        let uniform = (self.chance.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let at = now + plan.wait(request.returns + 1, went.told, uniform)?;
+        // An answer after the deadline would be of no use: nobody comes back for that.
+        client.deadline.is_none_or(|deadline| at < request.due + deadline).then_some(at)
+    }
+}
+
+/// How an attempt went.
+#[derive(Clone, Copy, Debug)]
+struct Went {
+    how: How,
+    worker: Option<u16>,
+    /// When its client was told to come back.
+    told: Option<Duration>,
+}
+
+impl Driver for Load {
+    fn started(&mut self, start: Instant) {
+        if let Some(faults) = &self.faults {
+            faults.start(start);
+        }
+    }
+
+    fn next(&mut self) -> Option<Shot> {
+        let arrival = self.arrivals.next()?;
+        let request = Request { due: arrival.at, class: arrival.class, returns: 0 };
+        self.book.due(arrival.at, arrival.class);
+        let id = self.under_way.insert(request);
+        let suffix = self.requests.suffix(&arrival);
+        Some(Shot { due: arrival.at, template: arrival.class, suffix, id })
+    }
+
+    fn ended(&mut self, shot: Shot, answer: &Answer<'_>) -> Option<Shot> {
+        // What is cut off because somebody stopped the drill says nothing of the target.
+        if self.stopped_at.is_some() {
+            return None;
+        }
+        self.answered |= answer.result.is_ok();
+        self.live.sent(shot.due, answer.sent);
+        let request = self.under_way.get(shot.id)?;
+        let went = self.enter(request, answer);
+        let is_unsent = matches!(answer.result, Err(Failure::Unsent));
+        if let Some(due) = self.back_at(request, went, answer.at).filter(|_| !is_unsent) {
+            self.under_way.came_back(shot.id);
+            return Some(Shot { due, ..shot });
+        }
+        self.under_way.remove(shot.id);
+        let (due, class) = (request.due, request.class);
+        self.book.ended(&Ended { due, at: answer.at, class, worker: went.worker, how: went.how });
+        None
+    }
+
+    fn tick(&mut self, now: Duration, progress: &Progress) -> bool {
+        self.live.tick(now, progress.in_flight + progress.waiting);
+        if self.stop.is_asked() {
+            self.stopped_at.get_or_insert(now);
+        }
+        self.stopped_at.is_none()
+    }
+}
+
+// === impl UnderWay ===
+
+impl UnderWay {
+    fn insert(&mut self, request: Request) -> u64 {
+        match self.free.pop() {
+            Some(id) => {
+                self.requests[id as usize] = request;
+                u64::from(id)
+            }
+            None => {
+                self.requests.push(request);
+                self.requests.len() as u64 - 1
+            }
+        }
+    }
+
+    fn get(&self, id: u64) -> Option<Request> {
+        self.requests.get(usize::try_from(id).ok()?).copied()
+    }
+
+    fn came_back(&mut self, id: u64) {
+        self.requests[id as usize].returns += 1;
+    }
+
+    fn remove(&mut self, id: u64) {
+        self.free.push(id as u32);
+    }
+}

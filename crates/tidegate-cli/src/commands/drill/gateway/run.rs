@@ -1,0 +1,229 @@
+use super::answers::Names;
+use super::ask;
+use super::faults::Timeline;
+use super::load::{Load, Terms};
+use super::requests::Requests;
+use super::stage::Stage;
+use crate::commands::drill::bar::Bar;
+use crate::commands::drill::options::Options;
+use crate::commands::until_signal::failed;
+use crate::drill_flags::ProtocolFlag;
+use crate::failure::Failure;
+use hyper::Uri;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tidegate_server::generator::{self, GeneratorConfig, Protocol, ScheduleStats};
+use tidegate_sim::report::{Report, ScheduleReport};
+use tidegate_sim::scenario::{Mode, Scenario, What};
+
+/// Over HTTP/2, requests at once on a connection.
+const STREAMS_MAX: usize = 100;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long answers are waited for when nothing more is due.
+const GRACE: Duration = Duration::from_secs(10);
+/// A schedule that is worse than this is not the one that was asked for.
+const ERROR_P99_MS_MAX: f64 = 1.0;
+
+/// What is drilled, and what is known of it.
+struct Target {
+    uri: Uri,
+    workers: Vec<Uri>,
+    names: Names,
+    tokens: BTreeMap<String, String>,
+    notes: Vec<String>,
+}
+
+/// Drills a gateway, or whatever else answers at the target.
+pub fn run(scenario: &Scenario, seed: u64, options: &Options) -> Result<Report, Failure> {
+    // Each request may have four ends in this process: ours, the gateway's two, and a worker's.
+    let _ = rlimit::increase_nofile_limit(4 * options.connections as u64 + 1024);
+    let stage = match options.target {
+        None => Some(Stage::start(scenario, options.connections)?),
+        Some(_) => None,
+    };
+    let target = match (&stage, &options.target) {
+        (Some(stage), _) => Target::own(stage, scenario)?,
+        (None, Some(uri)) => Target::given(uri, scenario, options)?,
+        (None, None) => return Err(Failure::Usage("there is nothing to drill".to_owned())),
+    };
+    let drilled = drill(scenario, seed, options, target);
+    if let Some(stage) = stage {
+        stage.end();
+    }
+    drilled
+}
+
+fn drill(
+    scenario: &Scenario,
+    seed: u64,
+    options: &Options,
+    target: Target,
+) -> Result<Report, Failure> {
+    let requests = Requests::new(scenario, &target.uri);
+    let templates = requests.templates(scenario, options, &target.tokens)?;
+    let faults = match scenario.faults.is_empty() || target.workers.is_empty() {
+        true => None,
+        false => Some(Timeline::new(scenario, target.workers).map_err(failed)?),
+    };
+    let terms = Terms { requests, names: target.names, stop: options.stop.clone(), faults };
+    let load = Load::new(scenario, seed, terms);
+    let total = Duration::from_secs_f64(scenario.duration_s);
+    let bar = Bar::new(options.progress, total);
+    target.notes.iter().for_each(|note| bar.say(note));
+    let screen = load.live.screen(bar, scenario.phase_spans()).map_err(failed)?;
+    let config = GeneratorConfig {
+        target: target.uri.clone(),
+        protocol: match options.protocol {
+            ProtocolFlag::H1 => Protocol::Http1,
+            ProtocolFlag::H2 => Protocol::Http2,
+        },
+        connections_max: options.connections,
+        streams_max: STREAMS_MAX,
+        connect_timeout: CONNECT_TIMEOUT,
+        grace: GRACE,
+    };
+    let (mut load, schedule) = generator::run(config, templates, load).map_err(failed)?;
+    drop(screen);
+    let unset = load.end_faults();
+    if !load.answered && load.stopped_at.is_none() {
+        let text = format!("{} answered nothing at all", target.uri);
+        return Err(Failure::Runtime(text));
+    }
+    let notes = target.notes.into_iter().chain(unset).collect();
+    Ok(report(scenario, seed, &load, &schedule, Said { uri: target.uri, notes }))
+}
+
+/// What is told beside figures.
+struct Said {
+    uri: Uri,
+    notes: Vec<String>,
+}
+
+fn report(
+    scenario: &Scenario,
+    seed: u64,
+    load: &Load,
+    schedule: &ScheduleStats,
+    said: Said,
+) -> Report {
+    let stopped_s = load.stopped_at.map(|at| at.as_secs_f64());
+    let book = match stopped_s {
+        Some(stopped_s) => load.book.clone().cut(stopped_s),
+        None => load.book.clone(),
+    };
+    let mut findings = book.conclude();
+    findings.figure(What::ScheduleErrorP99Ms, "all", None, schedule.error_p99_ms);
+    findings.notes.extend(said.notes);
+    findings.notes.extend(doubts(schedule));
+    if let Some(stopped_s) = stopped_s {
+        findings.notes.push(format!(
+            "It was stopped after {stopped_s:.1} of {} s: nothing is judged, and what was under way then is not \
+             counted.",
+            scenario.duration_s
+        ));
+    }
+    let mut report = Report::new(scenario, Mode::Drill, seed, findings);
+    report.target = Some(said.uri.to_string());
+    report.schedule = Some(ScheduleReport {
+        due: schedule.due,
+        unsent: schedule.unsent,
+        late: schedule.late,
+        no_connection: schedule.no_connection,
+        error_p50_ms: schedule.error_p50_ms,
+        error_p99_ms: schedule.error_p99_ms,
+        error_max_ms: schedule.error_max_ms,
+        connections_max: schedule.connections_max as u64,
+    });
+    if let Some(stopped_s) = stopped_s {
+        report.checks.clear();
+        report.duration_s = stopped_s;
+        report.phases.retain(|span| span.from_s < stopped_s);
+        report.faults.retain(|fault| fault.from_s < stopped_s);
+    }
+    report
+}
+
+/// Why what was measured may not be the target's doing.
+fn doubts(schedule: &ScheduleStats) -> Option<String> {
+    let mut why = Vec::new();
+    if schedule.error_p99_ms > ERROR_P99_MS_MAX {
+        why.push(format!("a hundredth was sent {:.1} ms late or later", schedule.error_p99_ms));
+    }
+    if schedule.unsent > 0 {
+        why.push(format!("{} of {} were never sent", schedule.unsent, schedule.due));
+    }
+    if schedule.no_connection > 0 {
+        why.push(format!("{} waited for a free connection", schedule.no_connection));
+    }
+    let doubt = schedule.error_p99_ms > ERROR_P99_MS_MAX || schedule.unsent > 0;
+    doubt.then(|| {
+        format!(
+            "The generator could not keep its schedule: {}; what it measured is not the target's alone.",
+            why.join(", ")
+        )
+    })
+}
+
+// === impl Target ===
+
+impl Target {
+    fn own(stage: &Stage, scenario: &Scenario) -> Result<Self, Failure> {
+        let workers = stage.workers()?;
+        let names = Names::new((0..workers.len()).map(|number| format!("worker-{number}")));
+        let (uri, tokens) = (stage.target()?, Stage::tokens(scenario));
+        Ok(Self { uri, workers, names, tokens, notes: Vec::new() })
+    }
+
+    fn given(uri: &Uri, scenario: &Scenario, options: &Options) -> Result<Self, Failure> {
+        ask::connect(uri)
+            .map_err(|error| Failure::Runtime(format!("can't reach {uri}: {error}")))?;
+        let mut notes = Vec::new();
+        if !scenario.faults.is_empty() && options.workers.is_empty() {
+            notes.push(
+                "The scenario's faults are left out: name the target's mocks with --workers."
+                    .to_owned(),
+            );
+        }
+        let expected = scenario.workers.map_or(0, |workers| usize::from(workers.count));
+        if !options.workers.is_empty() && options.workers.len() != expected {
+            notes.push(format!(
+                "The scenario has {expected} workers, and {} were named.",
+                options.workers.len()
+            ));
+        }
+        let tenants = scenario.gateway().tenants;
+        for tenant in tenants.iter().filter(|tenant| !options.tokens.contains_key(&tenant.name)) {
+            let name = &tenant.name;
+            notes.push(format!(
+                "Requests of {name} have no token: give it as --token {name}=TOKEN."
+            ));
+        }
+        notes.push(
+            "Capacity is what the scenario's workers would have; the target's may differ."
+                .to_owned(),
+        );
+        let names = options.workers.iter().map(name_of).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            uri: uri.clone(),
+            workers: options.workers.clone(),
+            names: Names::new(names),
+            tokens: options.tokens.clone(),
+            notes,
+        })
+    }
+}
+
+/// What a worker calls itself; one that is no mock can't be made to fail.
+fn name_of(worker: &Uri) -> Result<String, Failure> {
+    let reply = ask::ask(worker, "/mock/fault", None)
+        .map_err(|error| Failure::Runtime(format!("can't reach the worker {worker}: {error}")))?;
+    match reply {
+        ask::Reply { status: 200, mock: Some(name), .. } => Ok(name),
+        ask::Reply { mock: Some(_), .. } => Err(Failure::Runtime(format!(
+            "the worker {worker} takes no faults: start it as tidegate mock --faults"
+        ))),
+        ask::Reply { mock: None, .. } => Err(Failure::Runtime(format!(
+            "the worker {worker} is no mock: faults can only be made in tidegate mock --faults"
+        ))),
+    }
+}

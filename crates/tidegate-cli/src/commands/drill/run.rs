@@ -1,0 +1,53 @@
+use super::options::Options;
+use super::stop::{INTERRUPTED, Stop};
+use super::{executors, find, gateway, pipeline, print};
+use crate::drill_flags::DrillFlags;
+use crate::failure::Failure;
+use std::fs;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use tidegate_sim::report::{Report, html, text};
+use tidegate_sim::scenario::{Scenario, World};
+
+/// `tidegate drill SCENARIO`.
+pub fn run(flags: &DrillFlags) -> Result<ExitCode, Failure> {
+    let Some(name) = &flags.scenario else {
+        put(&find::list());
+        return Ok(ExitCode::SUCCESS);
+    };
+    let scenario = find::scenario(name, flags.short, flags.duration)?;
+    let seed = flags.seed.unwrap_or(scenario.seed);
+    let stop = Stop::listen().map_err(|error| Failure::Runtime(error.to_string()))?;
+    let options = Options::new(flags, stop);
+    let report = drilled(&scenario, seed, &options)?;
+    if let Some(path) = &flags.html {
+        fs::write(path, html::page(&report)).map_err(|error| {
+            Failure::Runtime(format!("can't write {}: {error}", path.display()))
+        })?;
+        let _ = writeln!(io::stderr(), "tidegate: the report is in {}", path.display());
+    }
+    match flags.json {
+        true => put(&print::json(&report)?),
+        false => put(&text::render(&report)),
+    }
+    let code = match (options.stop.is_asked(), report.holds()) {
+        (true, _) => ExitCode::from(INTERRUPTED),
+        (false, true) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::FAILURE,
+    };
+    Ok(code)
+}
+
+fn drilled(scenario: &Scenario, seed: u64, options: &Options) -> Result<Report, Failure> {
+    match scenario.world() {
+        Some(World::Gateway(_)) => gateway::run(scenario, seed, options),
+        Some(World::Executors(_)) => executors::run(scenario, seed, options),
+        Some(World::Pipeline(_)) => pipeline::run(scenario, seed, options),
+        None => Err(Failure::Usage(format!("{}: there is nothing to drill in it", scenario.name))),
+    }
+}
+
+fn put(text: &str) {
+    // A reader that has seen enough, such as `head`, is not a failure.
+    let _ = io::stdout().write_all(text.as_bytes());
+}

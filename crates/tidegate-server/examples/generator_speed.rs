@@ -1,0 +1,111 @@
+//! How fast and how exact the load generator is, against any server that answers on `/`:
+//!
+//! `cargo run --release -p tidegate-server --example generator_speed -- http://127.0.0.1:8080 --rate 10000`
+//!
+//! With `--rate` requests are due evenly. Without it each connection sends its next request when the last one was
+//! answered, which shows how much one core can send. `bench/generator.py` runs it beside other tools.
+
+use hdrhistogram::Histogram;
+use std::time::Duration;
+use tidegate_server::generator::{
+    Answer, Driver, GeneratorConfig, Protocol, ScheduleStats, Shot, Template, run,
+};
+
+/// Sends until its time is over, and takes latencies from when requests were due.
+struct Speed {
+    rate: Option<f64>,
+    connections: u64,
+    until: Duration,
+    number: u64,
+    ok: u64,
+    failed: u64,
+    latency_us: Histogram<u64>,
+}
+
+struct Options {
+    config: GeneratorConfig,
+    rate: Option<f64>,
+    seconds: f64,
+}
+
+// === impl Speed ===
+
+impl Driver for Speed {
+    fn next(&mut self) -> Option<Shot> {
+        let due = match self.rate {
+            Some(rate) => Duration::from_secs_f64(self.number as f64 / rate),
+            None if self.number >= self.connections => return None,
+            None => Duration::ZERO,
+        };
+        self.number += 1;
+        (due < self.until).then(|| Shot::new(due, 0, self.number))
+    }
+
+    fn ended(&mut self, mut shot: Shot, answer: &Answer<'_>) -> Option<Shot> {
+        let latency = answer.at - shot.due;
+        self.latency_us.saturating_record(latency.as_micros() as u64);
+        match answer.result {
+            Ok(head) if head.status.is_success() => self.ok += 1,
+            _ => self.failed += 1,
+        }
+        shot.due = answer.at;
+        (self.rate.is_none() && shot.due < self.until).then_some(shot)
+    }
+}
+
+impl Speed {
+    fn print(&self, schedule: &ScheduleStats) {
+        let ms = |quantile| self.latency_us.value_at_quantile(quantile) as f64 / 1e3;
+        let figures = serde_json::json!({
+            "requests": self.ok,
+            "failed": self.failed,
+            "seconds": self.until.as_secs_f64(),
+            "p50_ms": ms(0.5),
+            "p90_ms": ms(0.9),
+            "p99_ms": ms(0.99),
+            "error_p50_ms": schedule.error_p50_ms,
+            "error_p99_ms": schedule.error_p99_ms,
+            "error_max_ms": schedule.error_max_ms,
+            "late": schedule.late,
+            "no_connection": schedule.no_connection,
+            "unsent": schedule.unsent,
+            "connections": schedule.connections_max,
+        });
+        println!("RESULT {figures}");
+    }
+}
+
+fn options() -> Result<Options, Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let target = args.next().ok_or("say where to: http://host:port")?;
+    let mut config = GeneratorConfig::new(target.parse()?);
+    config.connections_max = 64;
+    let mut options = Options { config, rate: None, seconds: 3.0 };
+    while let Some(flag) = args.next() {
+        let mut value = || args.next().ok_or(format!("{flag} needs a value"));
+        match flag.as_str() {
+            "--rate" => options.rate = Some(value()?.parse()?),
+            "--seconds" => options.seconds = value()?.parse()?,
+            "--connections" => options.config.connections_max = value()?.parse()?,
+            "--http2" => options.config.protocol = Protocol::Http2,
+            _ => return Err(format!("unknown: {flag}").into()),
+        }
+    }
+    Ok(options)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let Options { config, rate, seconds } = options()?;
+    let speed = Speed {
+        rate,
+        connections: config.connections_max as u64,
+        until: Duration::from_secs_f64(seconds),
+        number: 0,
+        ok: 0,
+        failed: 0,
+        latency_us: Histogram::new_with_bounds(1, 3_600_000_000, 3)?,
+    };
+    let (speed, schedule) = run(config, vec![Template::get("/")], speed)?;
+    speed.print(&schedule);
+    Ok(())
+}

@@ -1,0 +1,263 @@
+use super::clock::Clock;
+use super::connect::{Connector, is_own_fault};
+use super::driver::{Answer, Driver, Failure, Progress, Shot};
+use super::event::{Departure, Ended, Event, Link};
+use super::flights::{Flight, Flights};
+use super::line::Line;
+use super::pool::Pool;
+use super::prepared::Prepared;
+use super::schedule::Schedule;
+use super::stats::{Meter, ScheduleStats};
+use std::io;
+use std::time::Duration;
+
+/// How often the driver's `tick` is called.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The generator between two events: what is due, what waits, what is under way. It does no waiting itself.
+pub(super) struct Engine<D> {
+    driver: D,
+    clock: Clock,
+    templates: Vec<Prepared>,
+    schedule: Schedule,
+    line: Line,
+    pool: Pool,
+    flights: Flights,
+    meter: Meter,
+    connector: Connector,
+    /// Requests that one connection takes.
+    streams: usize,
+    grace: Duration,
+    next_tick: Duration,
+    is_stopped: bool,
+}
+
+// === impl Engine ===
+
+impl<D: Driver> Engine<D> {
+    pub fn new(
+        driver: D,
+        templates: Vec<Prepared>,
+        connector: Connector,
+        limits: Limits,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            driver,
+            clock: connector.clock,
+            line: Line::new(templates.iter().map(|template| template.deadline)),
+            templates,
+            schedule: Schedule::default(),
+            pool: Pool::new(limits.connections),
+            flights: Flights::default(),
+            meter: Meter::new()?,
+            connector,
+            streams: limits.streams,
+            grace: limits.grace,
+            next_tick: TICK,
+            is_stopped: false,
+        })
+    }
+
+    pub fn start(&mut self) {
+        self.driver.started(self.clock.started_at());
+    }
+
+    /// Does all that time asks for. When to come again, or none when the run is over.
+    pub fn advance(&mut self) -> Option<Duration> {
+        let mut now = self.clock.now();
+        self.expire(now);
+        while let Some(shot) = self.schedule.take(now, || self.driver.next()) {
+            self.launch(shot, now);
+            now = self.clock.now();
+        }
+        self.tick(now);
+        match self.is_over(now) {
+            true => None,
+            false => Some(self.wake_at()),
+        }
+    }
+
+    pub fn handle(&mut self, event: Event) {
+        match event {
+            Event::Ended(ended) => self.landed(ended),
+            Event::Free(id) => self.pool.release(id),
+            Event::Opened(id, link, room) => self.pool.opened(id, link, room),
+            Event::NotOpened(error) => self.not_opened(&error),
+            Event::Room(id, room) => self.pool.set_room(id, room),
+            Event::Closed(id) => self.pool.remove(id),
+            Event::Returned { flight, worked } => self.returned(flight, worked),
+        }
+    }
+
+    /// Gives free connections to those that wait, and opens more.
+    pub fn serve(&mut self) {
+        while self.line.len() > 0 && self.depart() {}
+        let needed = self.line.len().div_ceil(self.streams);
+        while self.pool.opening() < needed
+            && let Some(id) = self.pool.begin()
+        {
+            self.connector.spawn(id);
+        }
+    }
+
+    /// Ends what has not ended, and tells how it went.
+    pub fn finish(mut self) -> (D, ScheduleStats) {
+        let now = self.clock.now();
+        self.is_stopped = true;
+        let waiting: Vec<_> = std::iter::from_fn(|| self.line.pop()).collect();
+        for flight in self.flights.drain() {
+            self.meter.sent(flight.given.saturating_sub(flight.shot.due));
+            self.conclude(flight.shot, flight.given, now, Err(Failure::Deadline));
+        }
+        for shot in waiting {
+            self.fail_unsent(shot, now, Failure::Unsent);
+        }
+        for shot in self.schedule.drain() {
+            self.refuse(shot, now);
+        }
+        (self.driver, self.meter.finish(self.pool.most()))
+    }
+
+    fn launch(&mut self, shot: Shot, now: Duration) {
+        if usize::from(shot.template) >= self.templates.len() {
+            return self.refuse(shot, now);
+        }
+        self.meter.due();
+        if let Err(shot) = self.line.push(shot) {
+            return self.fail_unsent(shot, now, Failure::Unsent);
+        }
+        self.serve();
+        // Those in front of it have all that is being opened.
+        if self.line.len() > self.pool.opening() * self.streams {
+            self.meter.no_connection();
+        }
+    }
+
+    /// Sends the request that has waited longest, if there is a connection for it.
+    fn depart(&mut self) -> bool {
+        let Some((id, connection)) = self.pool.take() else { return false };
+        let Some(shot) = self.line.pop() else { return false };
+        let template = &self.templates[usize::from(shot.template)];
+        let now = self.clock.now();
+        let Some(request) = template.request(&shot) else {
+            self.pool.release(id);
+            self.fail_unsent(shot, now, Failure::Unsent);
+            return true;
+        };
+        let deadline = template.deadline.map(|patience| shot.due.saturating_add(patience));
+        let flight = self.flights.add(Flight { shot, given: now });
+        let departure = Departure { flight, request, deadline };
+        let is_gone = match &connection.link {
+            Link::Http2(link) => {
+                link.depart(departure);
+                false
+            }
+            Link::Http1(link) => link.try_send(departure).is_err(),
+        };
+        if is_gone {
+            let worked = connection.worked;
+            self.pool.remove(id);
+            self.returned(flight, worked);
+        }
+        true
+    }
+
+    fn landed(&mut self, ended: Ended) {
+        let Ended { connection, flight, sent, at, result } = ended;
+        let Some(flight) = self.flights.remove(flight) else { return };
+        if let Some(connection) = self.pool.get_mut(connection) {
+            connection.worked |= result.is_ok();
+        }
+        self.meter.sent(sent.saturating_sub(flight.shot.due));
+        self.conclude(flight.shot, sent, at, result.as_deref().map_err(|failure| *failure));
+    }
+
+    fn returned(&mut self, flight: usize, worked: bool) {
+        let Some(flight) = self.flights.remove(flight) else { return };
+        match worked {
+            true => self.line.push_front(flight.shot),
+            false => self.fail_unsent(flight.shot, self.clock.now(), Failure::Connect),
+        }
+    }
+
+    fn not_opened(&mut self, error: &io::Error) {
+        self.pool.not_opened();
+        if is_own_fault(error) {
+            self.meter.out_of_sockets();
+        }
+        tracing::debug!(%error, "no connection");
+        if let Some(shot) = self.line.pop() {
+            self.fail_unsent(shot, self.clock.now(), Failure::Connect);
+        }
+    }
+
+    fn expire(&mut self, now: Duration) {
+        while let Some(shot) = self.line.pop_expired(now) {
+            self.fail_unsent(shot, now, Failure::Deadline);
+        }
+    }
+
+    fn tick(&mut self, now: Duration) {
+        if now < self.next_tick {
+            return;
+        }
+        self.next_tick = now + TICK;
+        let progress = Progress {
+            in_flight: self.flights.len(),
+            waiting: self.line.len(),
+            connections: self.pool.open(),
+        };
+        self.is_stopped |= !self.driver.tick(now, &progress);
+    }
+
+    fn is_over(&self, now: Duration) -> bool {
+        let is_idle = self.flights.len() == 0 && self.line.len() == 0;
+        let is_last = |last: Duration| is_idle || now >= last.saturating_add(self.grace);
+        self.is_stopped || self.schedule.last_due().is_some_and(is_last)
+    }
+
+    fn wake_at(&self) -> Duration {
+        let over = self.schedule.last_due().map(|last| last.saturating_add(self.grace));
+        let due = self.schedule.next_due();
+        let times = [due, self.line.next_expiry(), over];
+        times.into_iter().flatten().fold(self.next_tick, Duration::min)
+    }
+
+    /// One that never was sent.
+    fn fail_unsent(&mut self, shot: Shot, at: Duration, failure: Failure) {
+        self.meter.unsent();
+        self.conclude(shot, at, at, Err(failure));
+    }
+
+    /// One that is not even let into the line.
+    fn refuse(&mut self, shot: Shot, at: Duration) {
+        self.meter.due();
+        self.fail_unsent(shot, at, Failure::Unsent);
+    }
+
+    fn conclude(
+        &mut self,
+        shot: Shot,
+        sent: Duration,
+        at: Duration,
+        result: Result<&super::Head, Failure>,
+    ) {
+        let is_unsent = matches!(result, Err(Failure::Unsent));
+        let answer = Answer { sent, at, result };
+        let Some(again) = self.driver.ended(shot, &answer) else { return };
+        if is_unsent {
+            return;
+        }
+        let kept = if self.is_stopped { Err(again) } else { self.schedule.hand_back(again) };
+        if let Err(again) = kept {
+            self.refuse(again, at);
+        }
+    }
+}
+
+/// The numbers of a configuration that the engine keeps to.
+pub(super) struct Limits {
+    pub connections: usize,
+    pub streams: usize,
+    pub grace: Duration,
+}

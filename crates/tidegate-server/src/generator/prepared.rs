@@ -1,0 +1,106 @@
+use super::config::{Protocol, Template};
+use super::driver::Shot;
+use bytes::Bytes;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
+use http_body_util::Full;
+use std::io;
+use std::time::Duration;
+
+/// What goes out.
+pub(super) type Outgoing = Request<Full<Bytes>>;
+
+/// A template that was checked, with all that its requests have in common.
+pub(super) struct Prepared {
+    pub deadline: Option<Duration>,
+    method: Method,
+    path: String,
+    /// The whole of it, for requests without a suffix.
+    uri: Uri,
+    /// Over HTTP/2 the authority is a part of the URI.
+    authority: Option<Authority>,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+// === impl Prepared ===
+
+impl Prepared {
+    pub fn new(template: Template, authority: &Authority, protocol: Protocol) -> io::Result<Self> {
+        let invalid = |error: String| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let mut headers = template.headers;
+        let in_uri = match protocol {
+            Protocol::Http2 => Some(authority.clone()),
+            Protocol::Http1 => {
+                let host = HeaderValue::from_str(authority.as_str());
+                let host = host.map_err(|error| invalid(format!("{authority}: {error}")))?;
+                headers.entry(header::HOST).or_insert(host);
+                None
+            }
+        };
+        let uri = uri(Bytes::from(template.path.clone()), in_uri.as_ref());
+        let uri = uri.map_err(|error| invalid(format!("{}: {error}", template.path)))?;
+        Ok(Self {
+            deadline: template.deadline,
+            method: template.method,
+            path: template.path,
+            uri,
+            authority: in_uri,
+            headers,
+            body: template.body,
+        })
+    }
+
+    /// The request of a shot, or none when its suffix is not fit for a URI.
+    pub fn request(&self, shot: &Shot) -> Option<Outgoing> {
+        let uri = match shot.suffix.as_str() {
+            "" => self.uri.clone(),
+            suffix => uri([&self.path, suffix].concat().into(), self.authority.as_ref()).ok()?,
+        };
+        let mut request = Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = uri;
+        *request.headers_mut() = self.headers.clone();
+        Some(request)
+    }
+}
+
+fn uri(path: Bytes, authority: Option<&Authority>) -> Result<Uri, http::Error> {
+    let path = PathAndQuery::from_maybe_shared(path)?;
+    let mut parts = http::uri::Parts::default();
+    parts.path_and_query = Some(path);
+    if let Some(authority) = authority {
+        parts.scheme = Some(Scheme::HTTP);
+        parts.authority = Some(authority.clone());
+    }
+    Ok(Uri::from_parts(parts)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(path: &str, protocol: Protocol) -> io::Result<Prepared> {
+        Prepared::new(Template::get(path), &Authority::from_static("host:81"), protocol)
+    }
+
+    fn shot(suffix: &str) -> Shot {
+        Shot { suffix: suffix.to_owned(), ..Shot::new(Duration::ZERO, 0, 0) }
+    }
+
+    #[test]
+    fn the_authority_is_a_header_or_a_part_of_the_uri() {
+        let first = prepared("/work", Protocol::Http1).unwrap().request(&shot("?ms=1.5")).unwrap();
+        assert_eq!(first.uri(), "/work?ms=1.5");
+        assert_eq!(first.headers()[header::HOST], "host:81");
+        let second = prepared("/work", Protocol::Http2).unwrap().request(&shot("")).unwrap();
+        assert_eq!(second.uri(), "http://host:81/work");
+        assert!(second.headers().is_empty());
+    }
+
+    #[test]
+    fn what_is_no_uri_is_refused() {
+        assert!(prepared("/a b", Protocol::Http1).is_err());
+        assert!(prepared("/a", Protocol::Http1).unwrap().request(&shot(" b")).is_none());
+    }
+}

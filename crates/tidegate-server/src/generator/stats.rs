@@ -1,0 +1,84 @@
+use hdrhistogram::Histogram;
+use std::io;
+use std::time::Duration;
+
+/// An error above this is told as late: a client would notice it.
+const LATE: Duration = Duration::from_millis(1);
+
+/// The longest error that is told apart from longer ones: an hour, in microseconds.
+const ERROR_US_MAX: u64 = 3_600_000_000;
+
+/// How well a run kept to its schedule. The error of a request is `sent − due`; what was never sent has none and is
+/// counted in `unsent`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScheduleStats {
+    /// Requests that were due, retries included: `sent + unsent`.
+    pub due: u64,
+    /// Requests that were sent.
+    pub sent: u64,
+    /// Requests of which nothing was sent, for whatever reason.
+    pub unsent: u64,
+    /// Requests that were sent more than 1 ms after they were due.
+    pub late: u64,
+    /// Requests that had to wait because all connections were taken and no further one was allowed.
+    pub no_connection: u64,
+    /// Connections that this machine could not give: it had no descriptor or no port left.
+    pub out_of_sockets: u64,
+    /// The error's median in milliseconds.
+    pub error_p50_ms: f64,
+    /// Its 99th percentile.
+    pub error_p99_ms: f64,
+    /// Its maximum.
+    pub error_max_ms: f64,
+    /// The most connections that were open at once.
+    pub connections_max: usize,
+}
+
+/// Collects them.
+pub(super) struct Meter {
+    errors: Histogram<u64>,
+    counts: ScheduleStats,
+}
+
+// === impl Meter ===
+
+impl Meter {
+    pub fn new() -> io::Result<Self> {
+        let errors = Histogram::new_with_bounds(1, ERROR_US_MAX, 3).map_err(io::Error::other)?;
+        Ok(Self { errors, counts: ScheduleStats::default() })
+    }
+
+    pub fn due(&mut self) {
+        self.counts.due += 1;
+    }
+
+    pub fn no_connection(&mut self) {
+        self.counts.no_connection += 1;
+    }
+
+    pub fn out_of_sockets(&mut self) {
+        self.counts.out_of_sockets += 1;
+    }
+
+    pub fn unsent(&mut self) {
+        self.counts.unsent += 1;
+    }
+
+    pub fn sent(&mut self, error: Duration) {
+        self.counts.sent += 1;
+        self.counts.late += u64::from(error > LATE);
+        let us = u64::try_from(error.as_micros()).unwrap_or(ERROR_US_MAX);
+        self.errors.saturating_record(us);
+    }
+
+    pub fn finish(self, connections_max: usize) -> ScheduleStats {
+        let ms = |us: u64| us as f64 / 1e3;
+        ScheduleStats {
+            error_p50_ms: ms(self.errors.value_at_quantile(0.5)),
+            error_p99_ms: ms(self.errors.value_at_quantile(0.99)),
+            error_max_ms: ms(self.errors.max()),
+            connections_max,
+            ..self.counts
+        }
+    }
+}
