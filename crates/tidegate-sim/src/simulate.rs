@@ -1,3 +1,4 @@
+use crate::executors;
 use crate::gateway::{self, Flaw};
 use crate::report::Findings;
 use crate::scenario::{Scenario, World};
@@ -28,6 +29,7 @@ pub fn simulate(
 ) -> Result<Findings, Violation> {
     match scenario.world() {
         Some(World::Gateway(_)) => gateway::simulate(scenario, seed, plant),
-        Some(World::Pipeline(_) | World::Executors(_)) | None => Ok(Findings::default()),
+        Some(World::Executors(_)) => executors::simulate(scenario, seed),
+        Some(World::Pipeline(_)) | None => Ok(Findings::default()),
     }
 }
