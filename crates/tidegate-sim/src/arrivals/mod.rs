@@ -3,8 +3,10 @@
 mod arrival;
 mod offers;
 mod stream;
+mod tasks;
 mod tide;
 
 pub use arrival::{Arrival, Arrivals};
 pub use offers::{Offer, Offers};
+pub use tasks::TaskArrivals;
 use tide::Tide;

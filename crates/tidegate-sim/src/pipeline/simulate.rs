@@ -64,7 +64,8 @@ impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, world: &PipelineWorld, seed: u64) -> Result<Self, Violation> {
         let mut seeds = SplitMix64::new(seed);
         // The first two streams are those of the arrivals.
-        (seeds.fork(), seeds.fork());
+        seeds.fork();
+        seeds.fork();
         let config = WindowConfig::default();
         let refused = |found: String| Violation {
             invariant: "the default configuration is valid",

@@ -29,7 +29,7 @@ pub(super) fn thousands(count: u64) -> String {
 /// A number with about three digits that mean something, and none that don't: `0.05`, `12.3`, `1,234`.
 pub(super) fn short(value: f64) -> String {
     let size = value.abs();
-    if size >= 1000.0 && size < 1e15 {
+    if (1000.0..1e15).contains(&size) {
         let sign = if value < 0.0 { "−" } else { "" };
         return format!("{sign}{}", thousands(size.round() as u64));
     }
