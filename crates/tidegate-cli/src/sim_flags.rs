@@ -84,8 +84,8 @@ pub struct SimFlags {
     /// What other limits would have done to a load that `tidegate drill --record` wrote down
     #[arg(long, value_name = "FILE", conflicts_with_all = ["scenario", "compare", "seeds", "html"])]
     pub replay: Option<PathBuf>,
-    /// With --replay: another limit, limits.global, limits.high, limits.normal, limits.low or limits.critical_reserve, or
-    /// sharing=strict or sharing=borrow; can be said again
+    /// With --replay: another limit, limits.global, limits.high, limits.normal, limits.low or
+    /// limits.critical_reserve, or sharing=strict or sharing=borrow; can be said again
     #[arg(long, value_name = "NAME=VALUE", requires = "replay")]
     pub set: Vec<Setting>,
     /// With placement=: so many executors, each of these numbers in turn

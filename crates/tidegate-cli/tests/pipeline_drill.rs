@@ -1,5 +1,5 @@
-//! `tidegate drill` of the ingestion pipeline: on an ingestion of its own whose store stands still for a while, and on
-//! one that runs elsewhere.
+//! `tidegate drill` of the ingestion pipeline: on an ingestion of its own whose store stands still for a while,
+//! and on one that runs elsewhere.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 

@@ -1,4 +1,5 @@
-//! The scenarios of the pipeline that ship, simulated: they hold, whatever the seed, and give the same bytes again.
+//! The scenarios of the pipeline that ship, simulated: they hold, whatever the seed, and give the same bytes
+//! again.
 
 use tidegate_sim::catalog;
 use tidegate_sim::pipeline::simulate;

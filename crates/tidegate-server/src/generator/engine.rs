@@ -187,8 +187,8 @@ impl<D: Driver> Engine<D> {
         }
     }
 
-    /// Who waits while an unused connection is closed waited for that one: if it did not fail, a server that closes
-    /// what it accepts would be asked for ever.
+    /// Who waits while an unused connection is closed waited for that one: if it did not fail, a server that
+    /// closes what it accepts would be asked for ever.
     fn closed(&mut self, id: ConnectionId) {
         if let Some(connection) = self.pool.remove(id)
             && !connection.was_used

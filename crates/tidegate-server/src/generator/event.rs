@@ -11,8 +11,8 @@ pub(super) type ConnectionId = u64;
 /// Where a request is in [`Flights`](super::flights::Flights) while it is under way.
 pub(super) type FlightId = usize;
 
-/// What connections tell the engine. The channel has no bound of its own: a connection tells at most two things for
-/// each request it was given and three in its life, and both are bounded.
+/// What connections tell the engine. The channel has no bound of its own: a connection tells at most two things
+/// for each request it was given and three in its life, and both are bounded.
 pub(super) type Events = mpsc::UnboundedSender<Event>;
 
 pub(super) enum Event {
@@ -31,8 +31,8 @@ pub(super) enum Event {
     /// Nothing of a request was written, because the connection was closed.
     Returned {
         flight: FlightId,
-        /// Whether an answer ever came on that connection: if not, the request is not tried on another one, because
-        /// a server that closes what it accepts would be asked for ever.
+        /// Whether an answer ever came on that connection: if not, the request is not tried on another one,
+        /// because a server that closes what it accepts would be asked for ever.
         worked: bool,
     },
 }

@@ -1,5 +1,5 @@
-//! A connection over HTTP/1.1: one task, which drives the connection and its one exchange together, so that a request
-//! is written in the same poll in which it arrives.
+//! A connection over HTTP/1.1: one task, which drives the connection and its one exchange together, so that a
+//! request is written in the same poll in which it arrives.
 
 use super::connect::Connector;
 use super::driver::Failure;
@@ -32,8 +32,8 @@ struct Connection {
     patience: Patience,
 }
 
-/// When the client gives up. The timer is moved only when it goes off too early or too late for the present request:
-/// otherwise each one would take it out of the runtime's wheel and put it back.
+/// When the client gives up. The timer is moved only when it goes off too early or too late for the present
+/// request: otherwise each one would take it out of the runtime's wheel and put it back.
 struct Patience {
     timer: Pin<Box<Sleep>>,
     until: Option<Instant>,
@@ -121,7 +121,8 @@ impl Connection {
         context: &mut Context<'_>,
         mut exchange: Pin<&mut impl Future<Output = Outcome>>,
     ) -> Poll<Outcome> {
-        // The first look queues the request, driving writes it or reads of the answer, and the second look sees that.
+        // The first look queues the request, driving writes it or reads of the answer, and the second look sees
+        // that.
         for _ in 0..2 {
             if let Poll::Ready(outcome) = exchange.as_mut().poll(context) {
                 return Poll::Ready(outcome);

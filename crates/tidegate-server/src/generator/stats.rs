@@ -8,8 +8,8 @@ const LATE: Duration = Duration::from_millis(1);
 /// The longest error that is told apart from longer ones: an hour, in microseconds.
 const ERROR_US_MAX: u64 = 3_600_000_000;
 
-/// How well a run kept to its schedule. The error of a request is `sent − due`; what was never sent has none and is
-/// counted in `unsent`.
+/// How well a run kept to its schedule. The error of a request is `sent − due`; what was never sent has none
+/// and is counted in `unsent`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScheduleStats {
     /// Requests that were due, retries included: `sent + unsent`.
@@ -31,8 +31,8 @@ pub struct ScheduleStats {
     pub error_p99_ms: f64,
     /// Its maximum.
     pub error_max_ms: f64,
-    /// The 99th percentile of the time that connections took to open, in milliseconds. A request that waits for a new
-    /// one is late by that: then it is the server that made it late.
+    /// The 99th percentile of the time that connections took to open, in milliseconds. A request that waits for
+    /// a new one is late by that: then it is the server that made it late.
     pub connect_p99_ms: f64,
     /// Its maximum.
     pub connect_max_ms: f64,

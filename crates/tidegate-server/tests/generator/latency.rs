@@ -25,8 +25,8 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Within 5 %, some milliseconds for the way of an answer, and what the generator tells of itself: on a machine that
-/// others use it may have to wait for the processor, and its answers wait with it.
+/// Within 5 %, some milliseconds for the way of an answer, and what the generator tells of itself: on a machine
+/// that others use it may have to wait for the processor, and its answers wait with it.
 fn assert_true(ran: &Ran, server: &Server, quantile: f64) -> f64 {
     let (ours, theirs) = percentile(ran, server, quantile);
     let off = (ours - theirs).abs();

@@ -11,8 +11,8 @@ pub struct Offer {
     pub records: u64,
 }
 
-/// All records of a scenario with a pipeline, millisecond by millisecond: there is an [`Offer`] for each, also where
-/// nothing is due.
+/// All records of a scenario with a pipeline, millisecond by millisecond: there is an [`Offer`] for each, also
+/// where nothing is due.
 ///
 /// ```
 /// use tidegate_sim::arrivals::Offers;

@@ -40,7 +40,8 @@ impl Tide {
         Some(Stretch { until_s: span.until_s, span })
     }
 
-    /// What rates are multiplied with at this moment: the phase's load and the wave on it. `None` when all is over.
+    /// What rates are multiplied with at this moment: the phase's load and the wave on it. `None` when all is
+    /// over.
     pub(super) fn load(&self, now_s: f64) -> Option<f64> {
         let stretch = self.stretch(now_s)?;
         Some(stretch.span.load * self.height(now_s))

@@ -3,8 +3,8 @@
 //! Five stages, each with the window that its channel has: a sender without a credit waits, nothing is dropped.
 //! Service takes time that is drawn, load comes in shapes, and a fault can block or slow a stage.
 //!
-//! [`simulate`] runs a scenario file and checks at every step what must always hold; [`run`] is what laws are compared
-//! with. What a drill of the same file finds is counted by the same [`FlowRecorder`].
+//! [`simulate`] runs a scenario file and checks at every step what must always hold; [`run`] is what laws are
+//! compared with. What a drill of the same file finds is counted by the same [`FlowRecorder`].
 //!
 //! ```
 //! use std::time::Duration;

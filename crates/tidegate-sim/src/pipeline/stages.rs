@@ -56,8 +56,8 @@ impl Stages {
         })
     }
 
-    /// One millisecond. The last stage first: a credit that it gives back is there for the one before it in the same
-    /// step. A stage without a slowness does nothing.
+    /// One millisecond. The last stage first: a credit that it gives back is there for the one before it in the
+    /// same step. A stage without a slowness does nothing.
     pub(super) fn step(&mut self, offered: u64, slowness: [Option<f64>; Stage::COUNT]) -> Moved {
         let mut moved = Moved::default();
         for stage in (0..Stage::COUNT).rev() {

@@ -1,6 +1,7 @@
 //! How names and numbers are written for people.
 
-/// How a name from outside is shown: without what would move a terminal's cursor or turn the direction of the text.
+/// How a name from outside is shown: without what would move a terminal's cursor or turn the direction of the
+/// text.
 pub(super) fn printable(c: char) -> char {
     let turns =
         matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -41,8 +41,8 @@ impl Scenario {
         Stage::ALL.map(of).into_iter().fold(f64::INFINITY, f64::min)
     }
 
-    /// How many times as long the work of a stage takes at this moment, by all its faults together; `None` while it
-    /// is blocked.
+    /// How many times as long the work of a stage takes at this moment, by all its faults together; `None`
+    /// while it is blocked.
     #[must_use]
     pub fn slowness(&self, stage: Stage, now_s: f64) -> Option<f64> {
         let on =

@@ -50,8 +50,8 @@ pub(super) struct FlowCell {
     pub(super) stored: u64,
     /// How long those took that were due then, in microseconds.
     pub(super) lags: Option<Histogram<u64>>,
-    /// The most that was held, in bytes and as a share of the budget. Also before the phase has settled: a bound is
-    /// one at any time.
+    /// The most that was held, in bytes and as a share of the budget. Also before the phase has settled: a
+    /// bound is one at any time.
     pub(super) held_bytes: u64,
     pub(super) held_of_budget: Option<f64>,
 }

@@ -37,8 +37,8 @@ impl Slices {
         self.width.as_secs_f64()
     }
 
-    /// How many records could have been stored, if so many a second flow at each moment and all that is offered is at
-    /// hand at once.
+    /// How many records could have been stored, if so many a second flow at each moment and all that is offered
+    /// is at hand at once.
     pub(super) fn possible(&self, flows_per_s: impl Fn(f64) -> f64) -> f64 {
         let width_s = self.width_s();
         let (mut left, mut done) = (0.0, 0.0);

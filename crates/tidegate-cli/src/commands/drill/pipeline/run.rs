@@ -87,8 +87,8 @@ fn given(
     Ok(report)
 }
 
-/// The scenario with those faults that can be made, and what is said of the others. What is expected of faults that
-/// are not made is not expected.
+/// The scenario with those faults that can be made, and what is said of the others. What is expected of faults
+/// that are not made is not expected.
 fn with_faults(
     scenario: &Scenario,
     is_made: impl Fn(&Fault) -> bool,
@@ -124,7 +124,8 @@ fn drill(
     })
 }
 
-/// What nobody has: what was due and not held, and what was taken and is neither durable nor still with its sender.
+/// What nobody has: what was due and not held, and what was taken and is neither durable nor still with its
+/// sender.
 fn lost(sent: &[Sent], stored: u64) -> u64 {
     let not_held: u64 = sent.iter().map(|sent| sent.not_held).sum();
     let issued: u64 = sent.iter().map(|sent| sent.issued).sum();
