@@ -16,7 +16,7 @@ Examples:
   tidegate sim load_sweep
   tidegate sim retry_storm --seed 7 --html report.html
   tidegate sim low_flood --seeds 200
-  tidegate sim low_flood --plant upside_down
+  tidegate sim capacity_halves --plant upside_down
   tidegate sim --compare pick=power_of_two,round_robin slow_destination
   tidegate sim --compare sharing=strict,borrow
   tidegate sim --compare law=seed,cubic
