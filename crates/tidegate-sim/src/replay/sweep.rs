@@ -16,7 +16,7 @@ pub(super) fn times(recording: &Recording, seed: u64) -> Vec<u64> {
         all.push(took_us);
     }
     let mut chance = SplitMix64::new(seed);
-    let mut drawn = |priority| {
+    let mut drawn = |priority: MessagePriority| {
         let own = &known[priority.index()];
         let from = if own.is_empty() { &all } else { own };
         let place = chance.next() as usize % from.len().max(1);
