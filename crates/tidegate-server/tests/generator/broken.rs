@@ -131,7 +131,7 @@ fn a_server_that_comes_back_is_found_again() {
     let _others = with_others();
     // Every second connection is closed before it was used.
     let server = Server::raw(|mut stream, record| async move {
-        if crate::server::lock(&record).accepted % 2 == 0 {
+        if crate::server::lock(&record).accepted.is_multiple_of(2) {
             return;
         }
         if request(&mut stream).await {
