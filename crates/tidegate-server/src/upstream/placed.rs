@@ -76,8 +76,8 @@ impl Placed {
     }
 }
 
-/// What says "not now", and what fails, however quickly: a worker that does either at once would look like the fastest of
-/// all, and attract what the others could do. What it does not implement is the request's fault.
+/// What says "not now", and what fails, however quickly: a worker that does either at once would look like the
+/// fastest of all, and attract what the others could do. What it does not implement is the request's fault.
 fn refuses(status: StatusCode) -> bool {
     let failed = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
     failed || status == StatusCode::TOO_MANY_REQUESTS
