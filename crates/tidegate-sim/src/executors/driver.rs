@@ -1,5 +1,5 @@
-//! How a manager brings a task to its end, as the real one does: an attempt is sent once; a lost answer is looked for;
-//! what its executor does not know is kept from being started, and the next attempt has another number.
+//! How a manager brings a task to its end, as the real one does: an attempt is sent once; a lost answer is looked
+//! for; what its executor does not know is kept from being started, and the next attempt has another number.
 
 use super::ExecutorFlaw;
 use super::ledger::SimLedger;
@@ -168,8 +168,8 @@ impl Managers {
                 }
                 self.ask(from, drive.at, Ask::Follow);
             }
-            // Started anew, it has forgotten everything, and what it ran is gone. A request of ours that is still on
-            // its way must not start it after all.
+            // Started anew, it has forgotten everything, and what it ran is gone. A request of ours that is still
+            // on its way must not start it after all.
             Told::Nothing => self.ask(from, drive.at, Ask::Delete),
             _ => self.lost_or_again(from, drive),
         }
@@ -347,8 +347,8 @@ impl Managers {
 
 /// How long it has to go on at most until nothing can be under way any more.
 pub(super) fn patience(unended: u64, takes: Time, executors: u32) -> Time {
-    // Ten losses with their pauses (3 min) and the leases that have to end before (17 s each, and a question of 10 s),
-    // each twice; and what waits, twenty times as slow as it should be.
+    // Ten losses with their pauses (3 min) and the leases that have to end before (17 s each, and a question of
+    // 10 s), each twice; and what waits, twenty times as slow as it should be.
     const LOSSES: Duration = Duration::from_secs(2 * (190 + 10 * 27));
     let work = unended.saturating_mul(takes) / u64::from(executors.max(1));
     nanos(LOSSES) + 20 * takes + 20 * work

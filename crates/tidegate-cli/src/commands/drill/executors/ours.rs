@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use hyper::{Method, Uri};
+use hyper::{Method, StatusCode, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -47,6 +47,8 @@ struct Submissions<'a> {
     bar: &'a Bar,
     before: Duration,
     policy: Policy,
+    /// Why a task was refused for good.
+    refused: Option<String>,
 }
 
 /// Runs the scenario by one of our placements.
@@ -73,11 +75,15 @@ pub fn run(
         bar,
         before,
         policy: Policy::Ours(placement),
+        refused: None,
     };
     let watch = Watch::start(&scenario.faults, times, crew, Some(Arc::clone(&managed)))?;
     let sent = generator::run(config(address, options)?, vec![template(times)], submissions);
     let refused = watch.end()?;
     let (submissions, schedule) = sent.map_err(failed)?;
+    if let Some(why) = submissions.refused {
+        return Err(Failure::Runtime(format!("the manager takes no such task: {why}")));
+    }
     let views = drain(address, &submissions, options)?;
     let node = managed.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some((node, _)) = node {
@@ -99,7 +105,7 @@ fn template(times: Times) -> Template {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let code = format!("sleep {}ms", times.task().as_millis().max(1));
-    let body = serde_json::json!({ "runtime": "", "code": code }).to_string();
+    let body = serde_json::json!({ "runtime": "mock", "code": code }).to_string();
     Template {
         method: Method::POST,
         path: "/v1/tasks".to_owned(),
@@ -208,6 +214,14 @@ impl Driver for Submissions<'_> {
             let view: serde_json::Value = serde_json::from_slice(&head.body).ok()?;
             view["id"].as_str().map(str::to_owned)
         });
+        if let Ok(head) = answer.result
+            && head.status.is_client_error()
+            && head.status != StatusCode::TOO_MANY_REQUESTS
+        {
+            let why = String::from_utf8_lossy(&head.body);
+            self.refused.get_or_insert(format!("{}: {why}", head.status));
+            return None;
+        }
         if name.is_none() {
             // Whoever wants it done hands it in until it is taken.
             return Some(Shot { due: answer.at + AGAIN, ..shot });
@@ -223,7 +237,7 @@ impl Driver for Submissions<'_> {
         self.bar.show(self.before + now, || {
             format!("{policy}: {due} tasks, {} are being handed in", progress.in_flight)
         });
-        !self.options.stop.is_asked()
+        self.refused.is_none() && !self.options.stop.is_asked()
     }
 }
 
