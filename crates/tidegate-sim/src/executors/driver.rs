@@ -1,6 +1,5 @@
-//! How a manager brings a task to its end, as the real one does: an attempt is sent once; a lost answer is
-//! looked for; what its executor does not know is kept from being started, and the next attempt has another
-//! number.
+//! How a manager brings a task to its end, as the real one does: an attempt is sent once; a lost answer is looked
+//! for; what its executor does not know is kept from being started, and the next attempt has another number.
 
 use super::ExecutorFlaw;
 use super::ledger::SimLedger;
@@ -169,8 +168,8 @@ impl Managers {
                 }
                 self.ask(from, drive.at, Ask::Follow);
             }
-            // Started anew, it has forgotten everything, and what it ran is gone. A request of ours that is
-            // still on its way must not start it after all.
+            // Started anew, it has forgotten everything, and what it ran is gone. A request of ours that is still
+            // on its way must not start it after all.
             Told::Nothing => self.ask(from, drive.at, Ask::Delete),
             _ => self.lost_or_again(from, drive),
         }

@@ -63,8 +63,8 @@ struct Judged<'a> {
 
 /// Figures, a table and charts of what each placement made of a scenario.
 ///
-/// A wait is that of a task which was due in the judged time: until its start, or until the load is over where
-/// it had none by then.
+/// A wait is that of a task which was due in the judged time: until its start, or until the load is over where it
+/// had none by then.
 #[must_use]
 pub fn findings(scenario: &Scenario, runs: &[PlacementRun]) -> Findings {
     let mut found = Findings::default();

@@ -7,7 +7,6 @@ pub enum ExecutorFlaw {
     GivesBackTwice,
     /// An executor starts what was cancelled before it came.
     ForgetsTombstones,
-    /// A manager sends an attempt before it is kept where, and when it is started again gives the same number
-    /// again.
+    /// A manager sends an attempt before it is kept where, and after a restart gives the same number again.
     ReusesNumbers,
 }

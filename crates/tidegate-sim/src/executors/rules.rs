@@ -8,9 +8,8 @@ use std::time::Duration;
 use tidegate_core::capacity::{ExecutorId, Ticket};
 use tidegate_core::task::TaskState;
 
-/// After the last fault: until a manager gives a silent executor up (a lease of 15 s and 2 s), with the
-/// question that it has asked before that (10 s), the one for the tombstone (5 s) and a refusal that it still
-/// believes (1 s).
+/// After the last fault: until a manager gives a silent executor up (a lease of 15 s and 2 s), with the question
+/// that it has asked before that (10 s), the one for the tombstone (5 s) and a refusal that it still believes (1 s).
 const CALMED: Duration = Duration::from_secs(33);
 
 /// What must always hold, whatever goes wrong. The first violation is kept.
@@ -162,8 +161,7 @@ impl Rules {
         }
     }
 
-    /// A slot must not stand idle beside somebody who waits, for longer than a manager needs to hear that it is
-    /// free.
+    /// A slot must not stand idle beside somebody who waits, for longer than a manager needs to hear of it.
     pub(super) fn idle(&mut self, at: ExecutorId, crew: &Crew) {
         let Some(bound) = self.idle_bound else { return };
         let calm = match self.troubled {

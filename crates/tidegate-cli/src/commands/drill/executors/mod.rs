@@ -1,5 +1,5 @@
-//! Scenarios with executors, on real ones: each placement has a manager and executors of its own, in this
-//! process and over HTTP.
+//! Scenarios with executors, on real ones: each placement has a manager and executors of its own, in this process
+//! and over HTTP.
 //!
 //! - `run.rs`: from a scenario to its report.
 //! - `crew.rs`: the executors. `node.rs`: the manager, behind its gateway.

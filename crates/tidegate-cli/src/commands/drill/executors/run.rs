@@ -88,8 +88,9 @@ fn notes(scenario: &Scenario, world: &ExecutorsWorld) -> Vec<String> {
     }
     if skipped(FaultKind::ManagerDead) {
         notes.push(
-            "The manager is in this process: it is shut down without waiting for what it has sent, not killed. The \
-             seed's loop has none."
+            "The manager is in this process: it is shut down without waiting for what it has sent, not killed. \
+             Who hands a task in meanwhile tries again every 250 ms, and each try counts as unsent. The \
+             seed's loop has no manager."
                 .to_owned(),
         );
     }

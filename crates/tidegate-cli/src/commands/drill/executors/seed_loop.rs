@@ -1,5 +1,5 @@
-//! The seed's recommended loop as it stands: a worker takes a task, asks all executors in random order, and
-//! when all are full sleeps for min(2^attempt + U(0, 1), 60) s before it asks all again, at most 100 times.
+//! The seed's recommended loop as it stands: a worker takes a task, asks all executors in random order, and when
+//! all are full sleeps for min(2^attempt + U(0, 1), 60) s before it asks all again, at most 100 times.
 
 use super::crew::Crew;
 use super::times::{Times, by_phase, counts, sample, windows};
