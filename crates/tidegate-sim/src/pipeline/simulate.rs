@@ -164,7 +164,7 @@ impl<'a> Run<'a> {
 
     fn conclude(self) -> Findings {
         let lost = self.audit.offered() - self.audit.stored();
-        let mut findings = self.recorder.conclude(lost, 0);
+        let mut findings = self.recorder.conclude(lost, Some(0));
         findings.decisions = self.stages.decisions;
         findings
     }

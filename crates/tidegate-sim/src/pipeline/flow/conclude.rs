@@ -19,9 +19,9 @@ const COLUMNS: [&str; 9] = [
 
 impl FlowRecorder {
     /// What can be concluded from all that was counted, once it is known how many records are neither stored nor
-    /// held by anyone, and how many are stored twice.
+    /// held by anyone, and how many are stored twice where that can be known.
     #[must_use]
-    pub fn conclude(&self, lost: u64, twice: u64) -> Findings {
+    pub fn conclude(&self, lost: u64, twice: Option<u64>) -> Findings {
         let mut findings = Findings::default();
         let all = self.cells.iter().fold(FlowCell::default(), FlowCell::and);
         let all_s: f64 = self.spans.iter().map(|span| self.judged_s(span)).sum();
@@ -36,7 +36,9 @@ impl FlowRecorder {
             add(What::StoredOfPossible, stored as f64 / possible);
         }
         add(What::Lost, lost as f64);
-        add(What::Twice, twice as f64);
+        if let Some(twice) = twice {
+            add(What::Twice, twice as f64);
+        }
         let is_blocked = self.scenario.faults.iter().any(|f| f.kind == FaultKind::Blocked);
         // Where nobody looked, nothing is known of windows.
         if is_blocked && !self.pictures.is_empty() {
