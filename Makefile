@@ -4,7 +4,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt unit loom shuttle rules doc bench
+.PHONY: help setup run test lint fmt unit loom shuttle rules doc bench compare soak
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -55,3 +55,12 @@ bench: ## Measure decisions, queues, the gateway, the ingestion and tasks beside
 	bench/memory.py
 	bench/ingest.py
 	bench/tasks.py
+
+compare: ## The same drills on Tidegate, haproxy, nginx and Envoy, into docs/benchmarks.md (about 40 minutes)
+	@scripts/bench-deps
+	$(CARGO) build --release --locked
+	bench/compare.py --write docs/benchmarks.md $(ARGS)
+
+soak: ## Every scenario in full: 200 seeds simulated, and the real drill (hours)
+	$(CARGO) build --release --locked
+	@scripts/soak

@@ -29,8 +29,8 @@ pub struct DrillFlags {
     /// Says in a line what each scenario that ships is for
     #[arg(long, conflicts_with = "scenario")]
     pub list: bool,
-    /// What is drilled: http://host:port; without it a gateway and workers that are started for it. With --record a
-    /// gateway's admin port, http://127.0.0.1:8001 by default
+    /// What is drilled: http://host:port; without it a gateway and workers that are started for it. With
+    /// --record a gateway's admin port, http://127.0.0.1:8001 by default
     #[arg(long, value_name = "URL", value_parser = url)]
     pub target: Option<Uri>,
     /// The target's workers, mocks with --faults, in which the scenario's faults are made

@@ -16,18 +16,18 @@ Examples:
   tidegate sim load_sweep
   tidegate sim retry_storm --seed 7 --html report.html
   tidegate sim low_flood --seeds 200
-  tidegate sim low_flood --plant upside_down
+  tidegate sim capacity_halves --plant upside_down
   tidegate sim --compare pick=power_of_two,round_robin slow_destination
   tidegate sim --compare sharing=strict,borrow
   tidegate sim --compare law=seed,cubic
   tidegate sim --compare placement=pull,semaphore --executors 3,30 --load 0.95
   tidegate sim --replay decisions.ndjson --set limits.low=100
 
-Time is virtual and chance comes from the seed: the same seed gives the same report, byte for byte. What must
-always hold is checked at every step.
+Time is virtual and chance comes from the seed: the same seed gives the same report, byte for
+byte. What must always hold is checked at every step.
 
-Exit codes: 0 all came as expected, 1 an expected range was missed or an invariant broke, 2 wrong flags or
-scenario.";
+Exit codes: 0 all came as expected, 1 an expected range was missed or an invariant broke,
+2 wrong flags or scenario.";
 
 /// What to simulate.
 #[derive(Debug, Args)]
@@ -70,21 +70,22 @@ pub struct SimFlags {
     /// Keep the first so many workers
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub workers: Option<u16>,
-    /// Plant a mistake in the gateway, to see that the checks find it: raced_limit, shed_critical, leaked_permit,
-    /// unbounded_line, latched_busy, upside_down
+    /// Plant a mistake in the gateway, to see that the checks find it: raced_limit, shed_critical,
+    /// leaked_permit, unbounded_line, latched_busy, upside_down
     #[arg(long, value_name = "FLAW", requires = "scenario", conflicts_with = "compare")]
     pub plant: Option<Flaw>,
-    /// pick=power_of_two,round_robin,random,least_loaded and sharing=strict,borrow: a scenario of a gateway with each
-    /// of these; law=seed,cubic: the ingestion pipeline through bursts, faults and drifts under each of these laws;
-    /// placement=pull,optimistic,semaphore,queue,reserve,seed: tasks of 50 ms on executors of one slot under each
-    /// of these placements, seed being the loop in which every worker holds its task until an executor has room
+    /// pick=power_of_two,round_robin,random,least_loaded and sharing=strict,borrow: a scenario of a gateway
+    /// with each of these; law=seed,cubic: the ingestion pipeline through bursts, faults and drifts under each
+    /// of these laws; placement=pull,optimistic,semaphore,queue,reserve,seed: tasks of 50 ms on executors of
+    /// one slot under each of these placements, seed being the loop in which every worker holds its task until
+    /// an executor has room
     #[arg(long, value_name = "WHAT=NAMES", value_parser = comparison)]
     pub compare: Option<Comparison>,
     /// What other limits would have done to a load that `tidegate drill --record` wrote down
     #[arg(long, value_name = "FILE", conflicts_with_all = ["scenario", "compare", "seeds", "html"])]
     pub replay: Option<PathBuf>,
-    /// With --replay: another limit, limits.global, limits.high, limits.normal, limits.low or limits.critical_reserve, or
-    /// sharing=strict or sharing=borrow; can be said again
+    /// With --replay: another limit, limits.global, limits.high, limits.normal, limits.low or
+    /// limits.critical_reserve, or sharing=strict or sharing=borrow; can be said again
     #[arg(long, value_name = "NAME=VALUE", requires = "replay")]
     pub set: Vec<Setting>,
     /// With placement=: so many executors, each of these numbers in turn

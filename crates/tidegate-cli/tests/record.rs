@@ -155,8 +155,8 @@ fn what_a_gateway_decided_is_replayed_as_it_was_and_with_other_limits() {
     assert_eq!(limited, refused, "and every refusal: {was}");
     assert!(was["in_flight_max"].as_u64().unwrap() <= 8);
 
-    // Who of two wins the last place is decided within microseconds, and each that is decided otherwise has drawn times
-    // from then on: decisions may differ one by one. How many are let in must not.
+    // Who of two wins the last place is decided within microseconds, and each that is decided otherwise has
+    // drawn times from then on: decisions may differ one by one. How many are let in must not.
     let difference = same["same"]["let_in_difference"].as_f64().unwrap();
     let agree = same["same"]["same_decision"].as_f64().unwrap();
     eprintln!(

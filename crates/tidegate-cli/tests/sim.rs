@@ -1,4 +1,4 @@
-//! The command that compares laws and placements, and the page that shows what it prints.
+//! The command that simulates scenarios and compares settings, and the page that shows what it prints.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -65,4 +65,95 @@ fn a_placement_that_is_not_there_is_a_mistake_that_names_those_that_are() {
     );
     let output = sim(&["--compare", "placement=pull", "--load", "80"]);
     assert_eq!(output.status.code(), Some(2));
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_scenario_that_ships_is_run_judged_and_reported() {
+    let run = || sim(&["critical_alone", "--short"]);
+    let output = run();
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{report}{}", text(&output.stderr));
+    assert!(report.contains("critical_alone") && report.contains("held"), "{report}");
+    assert_eq!(output.stdout, run().stdout, "the same bytes");
+}
+
+#[test]
+fn machines_get_json_and_people_a_page() {
+    let page = std::env::temp_dir().join(format!("tidegate-sim-{}.html", std::process::id()));
+    let path = page.to_str().unwrap();
+    let output = sim(&["bimodal", "--short", "--seed", "1", "--json", "--html", path]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((report["seed"].as_u64(), report["mode"].as_str()), (Some(1), Some("sim")));
+    assert!(report["checks"].as_array().unwrap().iter().all(|check| check["holds"] == true));
+    let html = std::fs::read_to_string(&page).unwrap();
+    std::fs::remove_file(&page).unwrap();
+    assert!(html.contains("<html") && html.contains("bimodal"));
+}
+
+#[test]
+fn a_range_that_is_missed_is_a_failure_that_says_which() {
+    let whole = include_str!("../../../scenarios/bimodal.toml");
+    let file = std::env::temp_dir().join(format!("tidegate-sim-{}.toml", std::process::id()));
+    std::fs::write(&file, whole.replace("max = 1200", "max = 12")).unwrap();
+    let output = sim(&[file.to_str().unwrap(), "--short"]);
+    std::fs::remove_file(&file).unwrap();
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    assert!(report.contains("MISSED") && report.contains("latency_p99_ms"), "{report}");
+}
+
+#[test]
+fn a_planted_flaw_is_found_and_its_replay_finds_it_again() {
+    let output = sim(&["shared_limits", "--short", "--seed", "4", "--plant", "raced_limit"]);
+    let found = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{found}");
+    assert!(found.contains("a limit is never exceeded"), "{found}");
+    let command = found.lines().last().unwrap().trim();
+    let args: Vec<_> = command.split(' ').skip(2).collect();
+    assert!(command.starts_with("tidegate sim ") && args.contains(&"--until"), "{command}");
+    let again = sim(&args);
+    assert_eq!(again.status.code(), Some(1), "{command}");
+    assert!(text(&again.stdout).contains("a limit is never exceeded"), "{command}");
+}
+
+#[test]
+fn many_seeds_are_summed_up() {
+    let output = sim(&["critical_alone", "--short", "--seeds", "3"]);
+    let summary = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{summary}");
+    assert!(summary.contains("invariants broke in 0 of 3 runs"), "{summary}");
+    assert!(summary.contains("held in 3 of 3: refused_share of priority:critical"), "{summary}");
+}
+
+#[test]
+fn picks_and_sharing_stand_side_by_side() {
+    let output =
+        sim(&["--compare", "pick=power_of_two,round_robin", "slow_destination", "--short"]);
+    let table = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(table.lines().count(), 2 + 2 * 2, "{table}");
+    let output = sim(&["--compare", "sharing=strict,borrow", "--short"]);
+    let table = text(&output.stdout);
+    assert_eq!(table.lines().count(), 2 + 2 * 3, "{table}");
+    assert!(table.contains("borrow"), "{table}");
+}
+
+#[test]
+fn what_is_no_scenario_is_a_mistake_that_names_those_that_are() {
+    let cases: [&[&str]; 5] = [
+        &["load_swep"],
+        &[],
+        &["load_sweep", "--without-fault", "0"],
+        &["load_sweep", "--without-class", "nobody"],
+        &["load_sweep", "--plant", "typo"],
+    ];
+    for args in cases {
+        assert_eq!(sim(args).status.code(), Some(2), "{args:?}");
+    }
+    assert!(text(&sim(&["load_swep"]).stderr).contains("low_flood"));
 }

@@ -14,7 +14,7 @@ use tidegate_server::generator::{
 /// Sends until its time is over, and takes latencies from when requests were due.
 struct Speed {
     rate: Option<f64>,
-    connections: u64,
+    at_once: usize,
     until: Duration,
     number: u64,
     ok: u64,
@@ -34,7 +34,7 @@ impl Driver for Speed {
     fn next(&mut self) -> Option<Shot> {
         let due = match self.rate {
             Some(rate) => Duration::from_secs_f64(self.number as f64 / rate),
-            None if self.number >= self.connections => return None,
+            None if self.number >= self.at_once as u64 => return None,
             None => Duration::ZERO,
         };
         self.number += 1;
@@ -87,6 +87,7 @@ fn options() -> Result<Options, Box<dyn std::error::Error>> {
             "--rate" => options.rate = Some(value()?.parse()?),
             "--seconds" => options.seconds = value()?.parse()?,
             "--connections" => options.config.connections_max = value()?.parse()?,
+            "--streams" => options.config.streams_max = value()?.parse()?,
             "--http2" => options.config.protocol = Protocol::Http2,
             _ => return Err(format!("unknown: {flag}").into()),
         }
@@ -96,9 +97,10 @@ fn options() -> Result<Options, Box<dyn std::error::Error>> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Options { config, rate, seconds } = options()?;
+    let streams = if config.protocol == Protocol::Http2 { config.streams_max } else { 1 };
     let speed = Speed {
         rate,
-        connections: config.connections_max as u64,
+        at_once: config.connections_max * streams,
         until: Duration::from_secs_f64(seconds),
         number: 0,
         ok: 0,

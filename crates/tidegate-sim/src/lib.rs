@@ -1,12 +1,13 @@
 //! Scenarios of overload, and a simulator of them in virtual time over the decisions that ship.
 //!
-//! A [`scenario`] is a file: load, faults and what is expected. Its [`arrivals`] are the same whether it is simulated here
-//! or sent to something real, what happens is counted by one [`measure`], and what came of it is one [`report`].
+//! A [`scenario`] is a file: load, faults and what is expected. Its [`arrivals`] are the same whether it is
+//! simulated here or sent to something real, what happens is counted by one [`measure`], and what came of it is
+//! one [`report`].
 //!
 //! What a real gateway decided can be recorded, and [`replay`]ed with other limits.
 //!
-//! Nothing here waits, reads a clock or draws from outside: the same scenario and seed give the same report, byte for
-//! byte.
+//! Nothing here waits, reads a clock or draws from outside: the same scenario and seed give the same report,
+//! byte for byte.
 //!
 //! ```
 //! use std::time::Duration;

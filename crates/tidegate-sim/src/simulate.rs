@@ -2,6 +2,7 @@ use crate::gateway::{self, Flaw};
 use crate::report::Findings;
 use crate::scenario::{Scenario, World};
 use crate::violation::Violation;
+use crate::{executors, pipeline};
 
 /// Runs a scenario in virtual time over the decisions that ship, whatever its load is for.
 ///
@@ -28,6 +29,8 @@ pub fn simulate(
 ) -> Result<Findings, Violation> {
     match scenario.world() {
         Some(World::Gateway(_)) => gateway::simulate(scenario, seed, plant),
-        Some(World::Pipeline(_) | World::Executors(_)) | None => Ok(Findings::default()),
+        Some(World::Executors(_)) => executors::simulate(scenario, seed),
+        Some(World::Pipeline(_)) => pipeline::simulate(scenario, seed),
+        None => Ok(Findings::default()),
     }
 }

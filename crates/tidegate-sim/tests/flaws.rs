@@ -102,7 +102,7 @@ fn every_flaw_is_found_and_shrunk() {
         assert!(replay.scenario.duration_s <= 8.0, "{flaw}: {:?}", replay.edits);
         assert!(replay.scenario.classes.len() <= 2, "{flaw}: {:?}", replay.edits);
         assert!(replay.scenario.faults.is_empty(), "{flaw}: {:?}", replay.edits);
-        assert!(replay.tries <= 200, "{flaw}");
+        assert!(replay.tries <= 120, "{flaw}");
     }
 }
 

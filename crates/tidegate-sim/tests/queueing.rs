@@ -40,13 +40,13 @@ fn assert_near(found: f64, expected: f64, what: &str) {
 #[test]
 fn the_loss_at_a_limit_is_erlang_s() {
     // The formula does not depend on how service times are spread, only on their mean.
-    for service in [r#"{ kind = "exponential", ms = 100 }"#, r#"{ kind = "fixed", ms = 100 }"#] {
-        for load in [16.0, 20.0, 40.0] {
-            let findings = simulate(&scenario(20, 20, load * 10.0, service), 1, None)
-                .expect("no invariant breaks");
-            let lost = findings.value(What::RefusedShare, "all", None).unwrap_or(0.0);
-            assert_near(lost, erlang_b(20, load), &format!("{load} erlangs, {service}"));
-        }
+    let (exponential, fixed) =
+        (r#"{ kind = "exponential", ms = 100 }"#, r#"{ kind = "fixed", ms = 100 }"#);
+    for (load, service) in [(16.0, exponential), (20.0, fixed), (40.0, exponential)] {
+        let findings = simulate(&scenario(20, 20, load * 10.0, service), 1, None)
+            .expect("no invariant breaks");
+        let lost = findings.value(What::RefusedShare, "all", None).unwrap_or(0.0);
+        assert_near(lost, erlang_b(20, load), &format!("{load} erlangs, {service}"));
     }
 }
 

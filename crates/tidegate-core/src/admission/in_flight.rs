@@ -156,8 +156,8 @@ impl InFlightTracker {
         Lanes::from_word(self.hot.lanes.load(Ordering::Acquire))
     }
 
-    /// What a message of this priority would be told at this moment. Nothing is taken and nothing counted, so it is no
-    /// promise: another may be faster.
+    /// What a message of this priority would be told at this moment. Nothing is taken and nothing counted, so
+    /// it is no promise: another may be faster.
     ///
     /// # Errors
     ///

@@ -83,6 +83,34 @@ impl PriorityLimits {
         };
         if own == 0 || own > self.global_limit { self.global_limit } else { own }
     }
+
+    /// What one party may hold of these, where each may hold at most `share` (0 … 1) of every limit: rounded up,
+    /// so that a share of one place is still one. What only the global limit binds, only the part of it binds.
+    ///
+    /// None of it is kept for Critical, which no limit refuses.
+    ///
+    /// ```
+    /// use tidegate_core::admission::PriorityLimits;
+    ///
+    /// let part = PriorityLimits::new(1000, 500, 0, 1).part(0.25);
+    /// assert_eq!((part.global_limit, part.high, part.normal, part.low), (250, 125, 0, 1));
+    /// ```
+    #[must_use]
+    pub fn part(&self, share: f64) -> Self {
+        // A binary fraction a little above the decimal one that was meant is no reason for one more.
+        const NOISE: f64 = 1e-6;
+        let part = |limit: u16| match limit {
+            0 => 0,
+            limit => ((f64::from(limit) * share - NOISE).ceil() as u16).clamp(1, limit),
+        };
+        Self {
+            high: part(self.high),
+            normal: part(self.normal),
+            low: part(self.low),
+            global_limit: part(self.global_limit),
+            critical_reserve: 0,
+        }
+    }
 }
 
 impl Default for PriorityLimits {
@@ -326,6 +354,28 @@ mod tests {
         assert_eq!(rules.admit(lanes(0, 999, 0, 0), High), Ok(()));
         assert_eq!(rules.admit(lanes(0, 1000, 0, 0), High), Err(Reason::GlobalLimit));
         assert_eq!(rules.admit(lanes(0, 0, 0, 200), Low), Err(Reason::PriorityLimit));
+    }
+
+    #[test]
+    fn a_part_is_rounded_up_and_never_nothing_nor_more_than_the_whole() {
+        let limits = PriorityLimits::new(100, 50, 3, 0);
+        let of = |share| {
+            let part = limits.part(share);
+            [part.global_limit, part.high, part.normal, part.low]
+        };
+        assert_eq!(of(0.5), [50, 25, 2, 0]);
+        assert_eq!(of(1.0), [100, 50, 3, 0]);
+        assert_eq!(of(0.0), [1, 1, 1, 0]);
+        // 0.07 · 100 is 7.000000000000001 in binary.
+        assert_eq!(of(0.07), [7, 4, 1, 0]);
+        // What nobody checked is no reason to panic or to give more.
+        assert_eq!([of(f64::NAN), of(-1.0), of(9.0)], [of(0.0), of(0.0), of(1.0)]);
+        assert_eq!(limits.part(0.5).critical_reserve, 0);
+        assert_eq!(PriorityLimits::new(0, 0, 0, 0).part(0.5).global_limit, 0);
+        for limit in 1..=u16::MAX {
+            let part = PriorityLimits::new(limit, 0, 0, 0).part(0.5).global_limit;
+            assert_eq!(part, limit.div_ceil(2));
+        }
     }
 
     #[test]

@@ -21,5 +21,5 @@ pub use ledger::{OnSilence, RANKS_MAX, RankTold, Standing, Ticket, WorkerLedger}
 pub use loads::Loads;
 pub use pick::{Candidates, Pick};
 pub use report::{KvUsage, LoadReport};
-pub use thresholds::{BusyPreset, BusyThresholds, OutOfRange, Shares, Threshold};
+pub use thresholds::{BusyPreset, BusyThresholds, HighAsked, OutOfRange, Shares, Threshold};
 pub use view::RankView;

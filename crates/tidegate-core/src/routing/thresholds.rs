@@ -1,6 +1,7 @@
 use crate::admission::MessagePriority;
 use serde::Serialize;
 use std::fmt;
+use std::time::Duration;
 
 /// When a worker counts as busy. Each check is off while it is unset; a worker is busy when any of them is
 /// exceeded.
@@ -32,11 +33,22 @@ pub enum Threshold {
 /// How much of each threshold a priority may use; High and Critical may use all of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// Normal's, 0.0 … 1.0. Of whole numbers it leaves only whole parts: of few places it may use all.
+    /// Normal's while High asks ([`HighAsked`]), 0.0 … 1.0. Of whole numbers it leaves only whole parts: of few
+    /// places it may use all.
     pub normal: f64,
     /// Low's, 0.0 … 1.0. Whole numbers are rounded down, so that it leaves one wherever there are two.
     pub low: f64,
 }
+
+/// When High asked last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HighAsked {
+    last: Option<Duration>,
+}
+
+/// For so long after High asked, Normal leaves room to it. Longer than between two requests of whoever matters,
+/// and short enough that a fleet which High has left is soon used in full.
+const HIGH_LATELY: Duration = Duration::from_secs(1);
 
 /// Settings that suit most of those who want the same thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -84,8 +96,8 @@ impl BusyThresholds {
         }
     }
 
-    /// What is left of these thresholds for a request of this priority. A lower one is judged by less than a higher one,
-    /// so that once workers are full it is the lower one that is refused.
+    /// What is left of these thresholds for a request of this priority. A lower one is judged by less than a
+    /// higher one, so that once workers are full it is the lower one that is refused.
     #[must_use]
     pub fn for_priority(self, priority: MessagePriority, shares: Shares) -> Self {
         match priority {
@@ -137,6 +149,39 @@ impl Shares {
 impl Default for Shares {
     fn default() -> Self {
         Self { normal: 0.95, low: 0.9 }
+    }
+}
+
+// === impl HighAsked ===
+
+impl HighAsked {
+    /// Notes a request, and says by which priority's share of the thresholds it is judged.
+    ///
+    /// Normal leaves room to High only while High asks: where nobody would use the room, it is Normal's too.
+    pub fn judge(&mut self, priority: MessagePriority, now: Duration) -> MessagePriority {
+        if priority <= MessagePriority::High {
+            self.last = Some(self.last.map_or(now, |last| last.max(now)));
+        }
+        match (priority, self.last) {
+            (MessagePriority::Normal, None) => MessagePriority::High,
+            (MessagePriority::Normal, Some(last)) if now > last + HIGH_LATELY => {
+                MessagePriority::High
+            }
+            _ => priority,
+        }
+    }
+
+    /// When High asked last, in microseconds and one more; 0 for never. So that it fits into a word.
+    #[must_use]
+    pub fn into_word(self) -> u64 {
+        let us = |last: Duration| u64::try_from(last.as_micros()).unwrap_or(u64::MAX - 1);
+        self.last.map_or(0, |last| us(last) + 1)
+    }
+
+    /// What [`into_word`](Self::into_word) made.
+    #[must_use]
+    pub fn from_word(word: u64) -> Self {
+        Self { last: word.checked_sub(1).map(Duration::from_micros) }
     }
 }
 
@@ -252,5 +297,19 @@ mod tests {
             let of = |p| few(places).for_priority(p, Shares::default()).active_requests;
             assert_eq!((of(Normal), of(Low)), (Some(normal), Some(low)), "of {places}");
         }
+    }
+
+    #[test]
+    fn normal_leaves_room_only_while_high_asks() {
+        use MessagePriority::{High, Low, Normal};
+        let at = Duration::from_millis;
+        let mut asked = HighAsked::default();
+        assert_eq!(asked.judge(Normal, at(0)), High, "nobody would use the room");
+        assert_eq!(asked.judge(Low, at(0)), Low, "Low always leaves some");
+        assert_eq!(asked.judge(High, at(500)), High);
+        assert_eq!(asked.judge(Normal, at(1_500)), Normal);
+        assert_eq!(HighAsked::from_word(asked.into_word()), asked);
+        assert_eq!(asked.judge(Normal, at(1_501)), High);
+        assert_eq!(HighAsked::from_word(0), HighAsked::default());
     }
 }

@@ -3,5 +3,5 @@
 mod observer;
 mod retry_board;
 
-pub use observer::{AlertBoard, Observer, observe_forever};
+pub use observer::{AlertBoard, Observer, observe_forever, observe_shares};
 pub use retry_board::RetryBoard;

@@ -1,4 +1,5 @@
 use super::RetryBoard;
+use crate::gateway::Shared;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -39,6 +40,21 @@ pub async fn observe_forever(
     loop {
         ticks.tick().await;
         observer.observe(start.elapsed(), &tracker, &board, &alerts);
+    }
+}
+
+/// Looks how fast the places in clients' shares come free, for as long as the gateway runs.
+pub async fn observe_shares(shared: Arc<Shared>) {
+    if shared.gatekeeper.shares().next().is_none() {
+        return;
+    }
+    let mut ticks = interval(PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        for share in shared.gatekeeper.shares() {
+            share.observe(shared.started.elapsed());
+        }
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) const NAME_SHAPE: &str = "1 … 64 letters, digits, dots, dashes and 
 pub(super) const TOKEN_SHAPE: &str = "16 … 512 visible ASCII characters without spaces";
 
 /// Who may claim which priority.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ClaimsConfig {
     /// What a request without a token may do. Default up to High.
     pub anonymous: Anonymous,
@@ -29,7 +29,7 @@ pub enum Anonymous {
 }
 
 /// Somebody who is known by a token.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub struct Client {
     /// Its name in logs and metrics, unique; 1 … 64 letters, digits, `.`, `-`, `_`.
     pub name: String,
@@ -37,6 +37,8 @@ pub struct Client {
     pub token: String,
     /// The highest priority it may claim; never Critical. Default High.
     pub max_priority: MessagePriority,
+    /// How much of each admission limit its requests may hold together, 0 … 1 and at least one place. Default all.
+    pub share: Option<f64>,
 }
 
 // === impl Client ===
@@ -48,6 +50,7 @@ impl fmt::Debug for Client {
             .field("name", &self.name)
             .field("token", &"***")
             .field("max_priority", &self.max_priority)
+            .field("share", &self.share)
             .finish()
     }
 }
@@ -58,7 +61,8 @@ impl Client {
         let token = token(item, env, ledger);
         let max_priority = item.text("max_priority").unwrap_or("high");
         let max_priority = choice::from_name(max_priority)?;
-        Some(Self { name: name?.to_owned(), token: token?, max_priority })
+        let share = item.get("share");
+        Some(Self { name: name?.to_owned(), token: token?, max_priority, share })
     }
 }
 

@@ -70,8 +70,8 @@ impl Handler {
         }
     }
 
-    /// Whether only operators are answered: what a stream holds is not for whoever reaches the data port, where its path
-    /// is an upstream's.
+    /// Whether only operators are answered: what a stream holds is not for whoever reaches the data port, where
+    /// its path is an upstream's.
     #[must_use]
     pub const fn is_operators_alone(self) -> bool {
         matches!(self, Self::Decisions)

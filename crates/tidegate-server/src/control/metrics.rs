@@ -9,12 +9,12 @@ use crate::telemetry::{BOUNDS_S, HistogramSnapshot, MetricsSnapshot, STATUS_CLAS
 use crate::upstream::UpstreamStats;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
-use tidegate::admission::{Alert, Reason};
+use tidegate::admission::{Alert, Reason, ReasonTotals};
 use tidegate::outbox::DestinationSlow;
 use tidegate::{LoadState, MessagePriority, Outcome, PriorityLoadStats, Refusal};
 
-/// All series of the gateway. Every label has a fixed set of values, or one a
-/// configured upstream, its ranks and its models, which are bounded.
+/// All series of the gateway. Every label has a fixed set of values, or one a configured client or upstream, its
+/// ranks and its models, which are bounded.
 #[must_use]
 pub fn render(shared: &Shared) -> String {
     let mut out = Exposition::default();
@@ -25,6 +25,7 @@ pub fn render(shared: &Shared) -> String {
     let stats = shared.fleet.stats();
     upstreams(&mut out, &stats);
     tasks(&mut out, shared);
+    clients(&mut out, shared);
     routing_metrics::outboxes(&mut out, shared, &stats);
     routing_metrics::models(&mut out, &shared.fleet.monitor().models());
     routing_metrics::workers(&mut out, &stats);
@@ -168,6 +169,27 @@ fn tasks(out: &mut Exposition, shared: &Shared) {
         .value(metrics.queued);
     out.gauge("tidegate_dry_run", "1 while limits only count what they would refuse.")
         .value(u8::from(shared.config.dry_run));
+}
+
+fn clients(out: &mut Exposition, shared: &Shared) {
+    let shares: Vec<_> =
+        shared.gatekeeper.shares().map(|share| (share.client(), share.stats())).collect();
+    if shares.is_empty() {
+        return;
+    }
+    let mut in_flight =
+        out.gauge("tidegate_client_in_flight", "Requests of a client that has a share, now.");
+    for (client, stats) in &shares {
+        in_flight.with(&[("client", client)], stats.total_in_flight);
+    }
+    let mut refused = out.counter(
+        "tidegate_client_share_refused_total",
+        "Requests that found their client's share taken; only counted in a dry run.",
+    );
+    for (client, stats) in &shares {
+        let count: u64 = stats.shed_by_reason.iter().map(ReasonTotals::total).sum();
+        refused.with(&[("client", client)], count);
+    }
 }
 
 fn connections(out: &mut Exposition, shared: &Shared) {

@@ -1,5 +1,5 @@
 use super::Shared;
-use crate::admission::{Observer, observe_forever};
+use crate::admission::{Observer, observe_forever, observe_shares};
 use crate::control::{Door, Handler, TaskRoute, answer, answer_task, serve_operators};
 use crate::load::{Scraper, watch_forever};
 use crate::rescue::{self, Asker, Unread};
@@ -27,6 +27,7 @@ pub async fn run(
         Arc::clone(&shared.board),
         Arc::clone(&shared.alerts),
     ));
+    tokio::spawn(observe_shares(Arc::clone(&shared)));
     let scraper = Scraper::new(&shared.fleet, connector.clone());
     let routing = shared.config.routing.clone();
     tokio::spawn(watch_forever(Arc::clone(&shared.fleet), scraper, routing));

@@ -204,7 +204,7 @@ fn shared_state(
     let admission = &config.admission;
     let tracker = Arc::new(InFlightTracker::new(admission.limits, admission.sharing));
     let board = Arc::new(RetryBoard::new(admission.retry));
-    let gatekeeper = Gatekeeper::new(config.routes.clone(), config.claims.clone());
+    let gatekeeper = Gatekeeper::new(&config);
     let fleet = Arc::new(Fleet::new(&config)?);
     let mark = format!("1.1 tidegate-{:08x}", Chance::from_process().next() as u32);
     Ok(Shared {

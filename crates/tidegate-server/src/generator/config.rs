@@ -9,10 +9,11 @@ pub struct GeneratorConfig {
     pub target: Uri,
     /// What is spoken.
     pub protocol: Protocol,
-    /// Connections at once, at least 1. Over HTTP/1.1 that many requests are under way at most, over HTTP/2 as many
-    /// times `streams_max`. Default 1,024.
+    /// Connections at once, at least 1. Over HTTP/1.1 that many requests are under way at most, over HTTP/2 as
+    /// many times `streams_max`. Default 1,024.
     pub connections_max: usize,
-    /// Over HTTP/2: requests at once on a connection, at least 1; fewer where the server allows fewer. Default 100.
+    /// Over HTTP/2: requests at once on a connection, at least 1; fewer where the server allows fewer. Default
+    /// 100.
     pub streams_max: usize,
     /// How long a connection may take to open. Default 5 s.
     pub connect_timeout: Duration,

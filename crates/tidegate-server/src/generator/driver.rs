@@ -11,12 +11,13 @@ pub trait Driver {
     /// [`ended`](Self::ended) is still sent.
     fn next(&mut self) -> Option<Shot>;
 
-    /// What came of a request; called once for each. A shot that is handed back is sent when it is due, as a retry.
-    /// Not after [`Failure::Unsent`], though: then nothing is sent any more, or nothing more can be held, and what
-    /// is handed back is forgotten.
+    /// What came of a request; called once for each. A shot that is handed back is sent when it is due, as a
+    /// retry. Not after [`Failure::Unsent`], though: then nothing is sent any more, or nothing more can be
+    /// held, and what is handed back is forgotten.
     fn ended(&mut self, shot: Shot, answer: &Answer<'_>) -> Option<Shot>;
 
-    /// About ten times a second, for progress and to stop early: `false` stops, without waiting for the grace time.
+    /// About ten times a second, for progress and to stop early: `false` stops, without waiting for the grace
+    /// time.
     fn tick(&mut self, _now: Duration, _progress: &Progress) -> bool {
         true
     }
@@ -67,7 +68,8 @@ pub enum Failure {
     /// The whole answer was not there when the client's deadline, the grace time or the run was over. It may never
     /// have been sent, when it waited in line until then and had a deadline.
     Deadline,
-    /// It never had a connection: the run was over first, too many waited for one already, or its suffix makes no URI.
+    /// It never had a connection: the run was over first, too many waited for one already, or its suffix makes
+    /// no URI.
     Unsent,
 }
 

@@ -1,7 +1,7 @@
 use super::clock::Clock;
 use super::connect::{Connector, is_own_fault};
 use super::driver::{Answer, Driver, Failure, Progress, Shot};
-use super::event::{Departure, Ended, Event, Link};
+use super::event::{ConnectionId, Departure, Ended, Event, Link};
 use super::flights::{Flight, Flights};
 use super::line::Line;
 use super::pool::Pool;
@@ -13,6 +13,10 @@ use std::time::Duration;
 
 /// How often the driver's `tick` is called.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Requests that are launched between two looks at what came back: more may be due than can be sent, and answers
+/// must be read all the same.
+const LAUNCHES_AT_ONCE: usize = 128;
 
 /// The generator between two events: what is due, what waits, what is under way. It does no waiting itself.
 pub(super) struct Engine<D> {
@@ -64,11 +68,11 @@ impl<D: Driver> Engine<D> {
 
     /// Does all that time asks for. When to come again, or none when the run is over.
     pub fn advance(&mut self) -> Option<Duration> {
-        let mut now = self.clock.now();
+        let now = self.clock.now();
         self.expire(now);
-        while let Some(shot) = self.schedule.take(now, || self.driver.next()) {
+        for _ in 0..LAUNCHES_AT_ONCE {
+            let Some(shot) = self.schedule.take(now, || self.driver.next()) else { break };
             self.launch(shot, now);
-            now = self.clock.now();
         }
         self.tick(now);
         match self.is_over(now) {
@@ -81,10 +85,13 @@ impl<D: Driver> Engine<D> {
         match event {
             Event::Ended(ended) => self.landed(ended),
             Event::Free(id) => self.pool.release(id),
-            Event::Opened(id, link, room) => self.pool.opened(id, link, room),
+            Event::Opened(opened) => {
+                self.meter.connected(opened.took);
+                self.pool.opened(opened);
+            }
             Event::NotOpened(error) => self.not_opened(&error),
             Event::Room(id, room) => self.pool.set_room(id, room),
-            Event::Closed(id) => self.pool.remove(id),
+            Event::Closed(id) => self.closed(id),
             Event::Returned { flight, worked } => self.returned(flight, worked),
         }
     }
@@ -180,12 +187,26 @@ impl<D: Driver> Engine<D> {
         }
     }
 
+    /// Who waits while an unused connection is closed waited for that one: if it did not fail, a server that
+    /// closes what it accepts would be asked for ever.
+    fn closed(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.pool.remove(id)
+            && !connection.was_used
+        {
+            self.fail_oldest();
+        }
+    }
+
     fn not_opened(&mut self, error: &io::Error) {
         self.pool.not_opened();
         if is_own_fault(error) {
             self.meter.out_of_sockets();
         }
         tracing::debug!(%error, "no connection");
+        self.fail_oldest();
+    }
+
+    fn fail_oldest(&mut self) {
         if let Some(shot) = self.line.pop() {
             self.fail_unsent(shot, self.clock.now(), Failure::Connect);
         }

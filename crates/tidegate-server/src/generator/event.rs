@@ -11,13 +11,13 @@ pub(super) type ConnectionId = u64;
 /// Where a request is in [`Flights`](super::flights::Flights) while it is under way.
 pub(super) type FlightId = usize;
 
-/// What connections tell the engine. The channel has no bound of its own: a connection tells at most two things for
-/// each request it was given and three in its life, and both are bounded.
+/// What connections tell the engine. The channel has no bound of its own: a connection tells at most two things
+/// for each request it was given and three in its life, and both are bounded.
 pub(super) type Events = mpsc::UnboundedSender<Event>;
 
 pub(super) enum Event {
-    /// A connection is open, and takes so many requests at once.
-    Opened(ConnectionId, Link, usize),
+    /// A connection is open.
+    Opened(Opened),
     /// A connection could not be opened.
     NotOpened(io::Error),
     /// A connection takes one request more.
@@ -31,10 +31,19 @@ pub(super) enum Event {
     /// Nothing of a request was written, because the connection was closed.
     Returned {
         flight: FlightId,
-        /// Whether an answer ever came on that connection: if not, the request is not tried on another one, because
-        /// a server that closes what it accepts would be asked for ever.
+        /// Whether an answer ever came on that connection: if not, the request is not tried on another one,
+        /// because a server that closes what it accepts would be asked for ever.
         worked: bool,
     },
+}
+
+pub(super) struct Opened {
+    pub id: ConnectionId,
+    pub link: Link,
+    /// How many requests it takes at once.
+    pub room: usize,
+    /// How long it took to open.
+    pub took: Duration,
 }
 
 pub(super) struct Ended {

@@ -1,9 +1,9 @@
-//! A connection over HTTP/1.1: one task, which drives the connection and its one exchange together, so that a request
-//! is written in the same poll in which it arrives.
+//! A connection over HTTP/1.1: one task, which drives the connection and its one exchange together, so that a
+//! request is written in the same poll in which it arrives.
 
 use super::connect::Connector;
 use super::driver::Failure;
-use super::event::{ConnectionId, Departure, Ended, Event, Link};
+use super::event::{ConnectionId, Departure, Ended, Event, Link, Opened};
 use super::exchange::{Outcome, exchange};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -32,8 +32,8 @@ struct Connection {
     patience: Patience,
 }
 
-/// When the client gives up. The timer is moved only when it goes off too early or too late for the present request:
-/// otherwise each one would take it out of the runtime's wheel and put it back.
+/// When the client gives up. The timer is moved only when it goes off too early or too late for the present
+/// request: otherwise each one would take it out of the runtime's wheel and put it back.
 struct Patience {
     timer: Pin<Box<Sleep>>,
     until: Option<Instant>,
@@ -41,12 +41,14 @@ struct Patience {
 
 /// Opens a connection, and takes requests until it ends.
 pub(super) async fn connection(connector: Connector, id: ConnectionId) {
+    let begin = connector.clock.now();
     let mut connection = match open(&connector).await {
         Ok(connection) => connection,
         Err(error) => return connector.tell(Event::NotOpened(error)),
     };
     let (link, mut departures) = mpsc::channel(1);
-    connector.tell(Event::Opened(id, Link::Http1(link), 1));
+    let took = connector.clock.now() - begin;
+    connector.tell(Event::Opened(Opened { id, link: Link::Http1(link), room: 1, took }));
     while let Some(departure) = poll_fn(|cx| connection.poll_next(cx, &mut departures)).await {
         let goes_on = connection.exchange(&connector, id, departure).await;
         if !goes_on || !poll_fn(|cx| connection.poll_ready(cx)).await {
@@ -119,7 +121,8 @@ impl Connection {
         context: &mut Context<'_>,
         mut exchange: Pin<&mut impl Future<Output = Outcome>>,
     ) -> Poll<Outcome> {
-        // The first look queues the request, driving writes it or reads of the answer, and the second look sees that.
+        // The first look queues the request, driving writes it or reads of the answer, and the second look sees
+        // that.
         for _ in 0..2 {
             if let Poll::Ready(outcome) = exchange.as_mut().poll(context) {
                 return Poll::Ready(outcome);

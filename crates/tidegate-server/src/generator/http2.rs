@@ -2,7 +2,7 @@
 
 use super::connect::Connector;
 use super::driver::Failure;
-use super::event::{ConnectionId, Departure, Ended, Event, Link};
+use super::event::{ConnectionId, Departure, Ended, Event, Link, Opened};
 use super::exchange::{Outcome, exchange};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -39,6 +39,7 @@ pub(super) struct Http2Link {
 
 /// Opens a connection and drives it until it ends.
 pub(super) async fn connection(connector: Connector, id: ConnectionId) {
+    let begin = connector.clock.now();
     let opening = tokio::time::timeout(connector.timeout, open(&connector));
     let opened = opening.await.unwrap_or_else(|elapsed| Err(elapsed.into()));
     let (sender, mut driving) = match opened {
@@ -49,7 +50,8 @@ pub(super) async fn connection(connector: Connector, id: ConnectionId) {
     let mut room = driving.current_max_send_streams().min(room_max);
     let worked = Arc::new(AtomicBool::new(false));
     let link = Http2Link { sender, connector: connector.clone(), id, worked };
-    connector.tell(Event::Opened(id, Link::Http2(link), room));
+    let took = connector.clock.now() - begin;
+    connector.tell(Event::Opened(Opened { id, link: Link::Http2(link), room, took }));
     poll_fn(|cx| {
         let ended = Pin::new(&mut driving).poll(cx);
         let now = driving.current_max_send_streams().min(room_max);

@@ -8,8 +8,8 @@ pub const HELD_MAX: usize = 1_000_000;
 
 /// Requests that are due and have no connection yet, the one that came first in front.
 ///
-/// There is a queue for each template: all its requests have the same patience, so the first of a queue is also the
-/// first of it whose deadline ends, and nothing must be searched for.
+/// There is a queue for each template: all its requests have the same patience, so the first of a queue is also
+/// the first of it whose deadline ends, and nothing must be searched for.
 pub(super) struct Line {
     queues: Vec<Queue>,
     len: usize,

@@ -1,9 +1,9 @@
 //! An open-loop load generator over HTTP: a request is sent when it is due, whatever became of the earlier ones.
 //!
-//! A [`Driver`] says what is due when and is told what came of it; [`run`] does the rest on the thread that calls it.
-//! The generator knows nothing of scenarios, and takes no latency itself: the driver has `due`, `sent` and `at` of
-//! each request, and counts from `due`. Counted so, a server that stalls is seen by every request that was due
-//! meanwhile, not only by those that happened to be under way (no coordinated omission).
+//! A [`Driver`] says what is due when and is told what came of it; [`run`] does the rest on the thread that
+//! calls it. The generator knows nothing of scenarios, and takes no latency itself: the driver has `due`,
+//! `sent` and `at` of each request, and counts from `due`. Counted so, a server that stalls is seen by every
+//! request that was due meanwhile, not only by those that happened to be under way (no coordinated omission).
 //!
 //! # Connections
 //!
@@ -13,9 +13,9 @@
 //! has waited longest takes the first that is free, and is the one that fails when opening one fails.
 //!
 //! A request that meets a connection which the server closed while it was idle goes to another connection if
-//! nothing of it was written. If something was, it is [`Broken`](Failure::Broken), although the server may not have
-//! looked at it: to send it once more would be a second request that nobody counts. A driver that wants a retry
-//! hands the request back.
+//! nothing of it was written. If something was, it is [`Broken`](Failure::Broken), although the server may not
+//! have looked at it: to send it once more would be a second request that nobody counts. A driver that wants a
+//! retry hands the request back.
 //!
 //! Only `http` is spoken, not `https`. A process that wants thousands of connections raises its own limit of open
 //! files first; connections that this machine could not give are counted in [`ScheduleStats::out_of_sockets`].
@@ -23,14 +23,15 @@
 //! # What it says of itself
 //!
 //! [`ScheduleStats`] tells how far from `due` requests were sent. A generator that can't keep up, for want of
-//! processor time or of connections, shows there, and then its load was not the one that was asked for. The clock of
-//! the schedule is a kernel timer, because the runtime's own timers know whole milliseconds only. One thread does
-//! everything: a driver that is slow makes the schedule late.
+//! processor time or of connections, shows there, and then its load was not the one that was asked for. The
+//! clock of the schedule is a kernel timer, because the runtime's own timers know whole milliseconds only. One
+//! thread does everything: a driver that is slow makes the schedule late.
 //!
 //! # Bounds
 //!
 //! [`HELD_MAX`] requests may wait in line, and as many may be handed back for later; what is beyond is told to the
-//! driver as [`Unsent`](Failure::Unsent). Of a body the first [`BODY_KEPT`] bytes are kept and the rest is read away.
+//! driver as [`Unsent`](Failure::Unsent). Of a body the first [`BODY_KEPT`] bytes are kept and the rest is read
+//! away.
 //!
 //! # Example
 //!

@@ -1,4 +1,4 @@
-use super::event::{ConnectionId, Link};
+use super::event::{ConnectionId, Link, Opened};
 use std::collections::HashMap;
 
 /// The open connections and those that are being opened.
@@ -17,6 +17,8 @@ pub(super) struct Connection {
     pub link: Link,
     /// Whether an answer came on it.
     pub worked: bool,
+    /// Whether a request was ever given to it.
+    pub was_used: bool,
     in_use: usize,
     room: usize,
     is_listed: bool,
@@ -52,9 +54,11 @@ impl Pool {
         Some(self.numbers)
     }
 
-    pub fn opened(&mut self, id: ConnectionId, link: Link, room: usize) {
+    pub fn opened(&mut self, opened: Opened) {
         self.opening -= 1;
-        let connection = Connection { link, worked: false, in_use: 0, room, is_listed: false };
+        let Opened { id, link, room, .. } = opened;
+        let connection =
+            Connection { link, worked: false, was_used: false, in_use: 0, room, is_listed: false };
         self.open.insert(id, connection);
         self.most = self.most.max(self.open.len());
         self.list(id);
@@ -77,6 +81,7 @@ impl Pool {
         };
         let connection = self.open.get_mut(&id)?;
         connection.in_use += 1;
+        connection.was_used = true;
         Some((id, connection))
     }
 
@@ -99,8 +104,8 @@ impl Pool {
         self.open.get_mut(&id)
     }
 
-    pub fn remove(&mut self, id: ConnectionId) {
-        self.open.remove(&id);
+    pub fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
+        self.open.remove(&id)
     }
 
     fn list(&mut self, id: ConnectionId) {
@@ -111,5 +116,73 @@ impl Pool {
             connection.is_listed = true;
             self.free.push(id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::sync::mpsc;
+
+    fn pool_with(rooms: &[usize]) -> Pool {
+        let mut pool = Pool::new(rooms.len());
+        for room in rooms {
+            let id = pool.begin().expect("one more is allowed");
+            let link = Link::Http1(mpsc::channel(1).0);
+            pool.opened(Opened { id, link, room: *room, took: Duration::ZERO });
+        }
+        pool
+    }
+
+    fn taken(pool: &mut Pool) -> Option<ConnectionId> {
+        pool.take().map(|(id, _)| id)
+    }
+
+    #[test]
+    fn the_most_recently_used_is_taken_first() {
+        let mut pool = pool_with(&[1, 1, 1]);
+        let all: Vec<_> = (0..4).map(|_| taken(&mut pool)).collect();
+        assert_eq!(all, [Some(3), Some(2), Some(1), None]);
+        pool.release(3);
+        pool.release(1);
+        assert_eq!(taken(&mut pool), Some(1));
+        assert_eq!(taken(&mut pool), Some(3));
+    }
+
+    #[test]
+    fn what_is_gone_is_not_taken() {
+        let mut pool = pool_with(&[1, 1]);
+        pool.remove(2);
+        assert_eq!((taken(&mut pool), taken(&mut pool)), (Some(1), None));
+        pool.remove(1);
+        pool.release(1);
+        assert_eq!(taken(&mut pool), None);
+    }
+
+    #[test]
+    fn a_connection_takes_as_many_as_it_has_room_for() {
+        let mut pool = pool_with(&[2]);
+        assert_eq!([0; 3].map(|_| taken(&mut pool)), [Some(1), Some(1), None]);
+        pool.set_room(1, 3);
+        assert_eq!([0; 2].map(|_| taken(&mut pool)), [Some(1), None]);
+        pool.set_room(1, 1);
+        pool.release(1);
+        pool.release(1);
+        assert_eq!(taken(&mut pool), None);
+        pool.release(1);
+        assert_eq!(taken(&mut pool), Some(1));
+    }
+
+    #[test]
+    fn no_more_are_opened_than_allowed() {
+        let mut pool = pool_with(&[1, 1]);
+        assert_eq!(pool.begin(), None);
+        pool.remove(1);
+        assert!(pool.begin().is_some());
+        assert_eq!(pool.begin(), None);
+        pool.not_opened();
+        assert!(pool.begin().is_some());
+        assert_eq!(pool.most(), 2);
     }
 }

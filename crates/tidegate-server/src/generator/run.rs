@@ -19,8 +19,8 @@ const TASKS_BETWEEN_LOOKS: u32 = 8;
 /// Events that are handled between two looks at the schedule.
 const EVENTS_AT_ONCE: usize = 64;
 
-/// Sends what the driver says, and gives it back when all has ended. Blocks the thread, which does all the work, and
-/// must not be called from within an asynchronous runtime.
+/// Sends what the driver says, and gives it back when all has ended. Blocks the thread, which does all the
+/// work, and must not be called from within an asynchronous runtime.
 ///
 /// # Errors
 ///

@@ -8,8 +8,8 @@ const LATE: Duration = Duration::from_millis(1);
 /// The longest error that is told apart from longer ones: an hour, in microseconds.
 const ERROR_US_MAX: u64 = 3_600_000_000;
 
-/// How well a run kept to its schedule. The error of a request is `sent − due`; what was never sent has none and is
-/// counted in `unsent`.
+/// How well a run kept to its schedule. The error of a request is `sent − due`; what was never sent has none
+/// and is counted in `unsent`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScheduleStats {
     /// Requests that were due, retries included: `sent + unsent`.
@@ -20,7 +20,8 @@ pub struct ScheduleStats {
     pub unsent: u64,
     /// Requests that were sent more than 1 ms after they were due.
     pub late: u64,
-    /// Requests that had to wait because all connections were taken and no further one was allowed.
+    /// Requests that had to wait because all connections were taken when they were due, and no further one was
+    /// allowed.
     pub no_connection: u64,
     /// Connections that this machine could not give: it had no descriptor or no port left.
     pub out_of_sockets: u64,
@@ -30,6 +31,11 @@ pub struct ScheduleStats {
     pub error_p99_ms: f64,
     /// Its maximum.
     pub error_max_ms: f64,
+    /// The 99th percentile of the time that connections took to open, in milliseconds. A request that waits for
+    /// a new one is late by that: then it is the server that made it late.
+    pub connect_p99_ms: f64,
+    /// Its maximum.
+    pub connect_max_ms: f64,
     /// The most connections that were open at once.
     pub connections_max: usize,
 }
@@ -37,6 +43,7 @@ pub struct ScheduleStats {
 /// Collects them.
 pub(super) struct Meter {
     errors: Histogram<u64>,
+    connects: Histogram<u64>,
     counts: ScheduleStats,
 }
 
@@ -45,11 +52,16 @@ pub(super) struct Meter {
 impl Meter {
     pub fn new() -> io::Result<Self> {
         let errors = Histogram::new_with_bounds(1, ERROR_US_MAX, 3).map_err(io::Error::other)?;
-        Ok(Self { errors, counts: ScheduleStats::default() })
+        let connects = errors.clone();
+        Ok(Self { errors, connects, counts: ScheduleStats::default() })
     }
 
     pub fn due(&mut self) {
         self.counts.due += 1;
+    }
+
+    pub fn connected(&mut self, took: Duration) {
+        self.connects.saturating_record(micros(took));
     }
 
     pub fn no_connection(&mut self) {
@@ -67,8 +79,7 @@ impl Meter {
     pub fn sent(&mut self, error: Duration) {
         self.counts.sent += 1;
         self.counts.late += u64::from(error > LATE);
-        let us = u64::try_from(error.as_micros()).unwrap_or(ERROR_US_MAX);
-        self.errors.saturating_record(us);
+        self.errors.saturating_record(micros(error));
     }
 
     pub fn finish(self, connections_max: usize) -> ScheduleStats {
@@ -77,8 +88,14 @@ impl Meter {
             error_p50_ms: ms(self.errors.value_at_quantile(0.5)),
             error_p99_ms: ms(self.errors.value_at_quantile(0.99)),
             error_max_ms: ms(self.errors.max()),
+            connect_p99_ms: ms(self.connects.value_at_quantile(0.99)),
+            connect_max_ms: ms(self.connects.max()),
             connections_max,
             ..self.counts
         }
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(ERROR_US_MAX)
 }

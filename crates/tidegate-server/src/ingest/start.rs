@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidegate::frame::FrameLimits;
 use tidegate::line_protocol::LineConfig;
 use tidegate::pipeline::{Back, Front, Pipeline, PipelineConfig, PipelineConfigError, Protocol};
-use tidegate::store::{AnyStore, StoreError};
+use tidegate::store::{AnyStore, Store, StoreError};
 use tidegate::tariff::{TariffFile, TariffFileError, Tariffs};
 use tidegate::window::WindowConfig;
 use tokio::net::TcpListener;
@@ -93,13 +93,26 @@ impl Ingest {
     ///
     /// When a port, the store or the tariffs can't be had, or the system refuses. Nothing is left running.
     pub fn start(config: &IngestConfig) -> Result<Self, IngestError> {
+        Self::start_through(config, |store| store)
+    }
+
+    /// The same with something of the caller's between the pipeline and the store, which is what it writes to and
+    /// reads senders' numbers from. Sums of usage and retention ask the store itself.
+    ///
+    /// # Errors
+    ///
+    /// As for [`start`](Self::start).
+    pub fn start_through<S: Store>(
+        config: &IngestConfig,
+        through: impl FnOnce(Arc<AnyStore>) -> Arc<S>,
+    ) -> Result<Self, IngestError> {
         let frames = bind(config.frames_address, "ingest.frames_address")?;
         let lines = bind(config.lines_address, "ingest.lines_address")?;
         let addresses = (frames.local_addr()?, lines.local_addr()?);
         let tariffs = read_tariffs(config.tariffs.as_ref())?;
         let (runtime, store) = open_store(&config.store)?;
         let (pipeline, front, back) =
-            Pipeline::new(pipeline_config(config), Arc::clone(&store), Arc::clone(&tariffs))?;
+            Pipeline::new(pipeline_config(config), through(Arc::clone(&store)), tariffs.clone())?;
         let connections = Arc::new(Connections::default());
         let (stop, stopping) = watch::channel(Stop::No);
         let view = pipeline.view();
@@ -179,7 +192,7 @@ async fn run_front(front: Front, frames: StdTcpListener, lines: StdTcpListener, 
     }
 }
 
-async fn run_back(back: Back<AnyStore>, store: Arc<AnyStore>, retention: Option<Duration>) {
+async fn run_back<S: Store>(back: Back<S>, store: Arc<AnyStore>, retention: Option<Duration>) {
     tokio::select! {
         () = back.run() => {}
         () = retain_forever(&store, retention) => {}

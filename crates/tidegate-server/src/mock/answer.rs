@@ -3,6 +3,7 @@
 
 use super::body::MockBody;
 use super::engine::Refused;
+use super::work::WorkRefused;
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
@@ -150,6 +151,17 @@ impl From<Refused> for Problem {
     }
 }
 
+impl From<WorkRefused> for Problem {
+    fn from(refused: WorkRefused) -> Self {
+        match refused {
+            WorkRefused::Full { retry_after } => Self::Overloaded { retry_after },
+            WorkRefused::TooLarge { .. } => {
+                Self::invalid(Some("blocks"), format!("This can never begin: {refused}."))
+            }
+        }
+    }
+}
+
 /// Rounded up, and never "at once".
 fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0 || time.is_zero())
@@ -158,6 +170,14 @@ fn whole_seconds(time: Duration) -> u64 {
 /// An answer that is a JSON document.
 pub(super) fn json_answer(status: StatusCode, value: &Value) -> Response<MockBody> {
     text_answer(status, "application/json", format!("{value}\n"))
+}
+
+/// The answer to work that is done. The same every time, because drills ask for thousands a second.
+pub(super) fn done_answer() -> Response<MockBody> {
+    let mut response = Response::new(MockBody::text(Bytes::from_static(b"{\"done\":true}\n")));
+    let content_type = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
 }
 
 /// An answer that is a text.

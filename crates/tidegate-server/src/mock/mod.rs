@@ -3,6 +3,7 @@
 //!
 //! - [`Mock`]: the running server, on a thread of its own.
 //! - [`engine`]: how an inference server behaves, as pure decisions over a time that is an argument.
+//! - [`work`]: plain work of so much time and so many blocks, for drills.
 //! - [`Faults`]: what can be made to go wrong.
 
 mod answer;
@@ -10,7 +11,9 @@ mod body;
 mod completion;
 mod config;
 pub mod engine;
+mod fault_plan;
 mod faults;
+mod line;
 mod metrics;
 mod orca;
 mod plain;
@@ -18,6 +21,7 @@ mod request;
 mod routes;
 mod server;
 mod shell;
+pub mod work;
 
 pub use config::{MetricsStyle, MockConfig, MockMistake};
 pub use faults::{Faults, Reports};

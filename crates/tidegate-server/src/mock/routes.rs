@@ -1,12 +1,14 @@
-use super::answer::{Problem, json_answer, text_answer};
+use super::answer::{Problem, done_answer, json_answer, text_answer};
 use super::body::MockBody;
 use super::completion::{Completion, Stream};
 use super::config::MetricsStyle;
 use super::engine::{Ask, RankLoad};
 use super::faults::FaultChange;
+use super::line::{Line, LineBody};
 use super::orca::OrcaFormat;
 use super::request::{Api, CompletionRequest};
 use super::shell::Shell;
+use super::work::asked_work;
 use super::{metrics, plain};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -41,6 +43,7 @@ const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
     Completion(Api),
+    Work,
     Models,
     Health,
     Metrics,
@@ -49,38 +52,47 @@ enum Route {
     Other,
 }
 
-/// Answers one request.
+/// Answers one request. While the line is cut, only requests about faults are.
 pub(super) async fn answer(
     shell: Arc<Shell>,
     peer: IpAddr,
+    line: Arc<Line>,
     request: Request<Incoming>,
-) -> Response<MockBody> {
-    let answered = dispatch(&shell, peer, request).await;
+) -> Response<LineBody> {
+    let route = Route::of(request.uri().path(), shell.config.metrics);
+    let held_back = (route != Route::Faults).then(|| Arc::clone(&line));
+    if let Some(line) = &held_back {
+        line.pass().await;
+    }
+    let answered = dispatch(&shell, peer, &line, route, request).await;
+    if let Some(line) = &held_back {
+        line.pass().await;
+    }
     let mut response = answered.unwrap_or_else(Problem::answer);
-    // Its name was checked at the start.
-    let name = HeaderValue::from_str(&shell.config.name).ok().map(|value| (NAME, value));
-    response.headers_mut().extend(name);
-    response
+    response.headers_mut().extend(shell.name.clone().map(|name| (NAME, name)));
+    response.map(|body| LineBody { line: held_back, body })
 }
 
 async fn dispatch(
     shell: &Arc<Shell>,
     peer: IpAddr,
+    line: &Line,
+    route: Route,
     request: Request<Incoming>,
 ) -> Result<Response<MockBody>, Problem> {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
-    let route = Route::of(path, shell.config.metrics);
     route.check(&head.method)?;
     if matches!(route, Route::Completion(_) | Route::Events | Route::Other) {
         go_wrong(shell).await?;
     }
     match route {
         Route::Completion(api) => complete(shell, api, &head.headers, body).await,
+        Route::Work => work(shell, head.uri.query(), &head.headers, body).await,
         Route::Models => Ok(models(shell)),
         Route::Health => Ok(plain::healthy()),
         Route::Metrics => Ok(metrics_page(shell)),
-        Route::Faults => faults(shell, peer, &head.method, body).await,
+        Route::Faults => faults(shell, (peer, line), &head.method, body).await,
         Route::Events => Ok(plain::events()),
         Route::Other => {
             Ok(plain::work(&shell.config.name, &head.method, path, head.uri.query()).await)
@@ -95,6 +107,23 @@ async fn go_wrong(shell: &Shell) -> Result<(), Problem> {
         sleep(added).await;
     }
     if shell.fails_now() { Err(Problem::Injected) } else { Ok(()) }
+}
+
+/// Takes a place for as long as the request says. The body is read away first, whatever comes of it: an answer
+/// before its end would cost the connection.
+async fn work(
+    shell: &Shell,
+    query: Option<&str>,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<Response<MockBody>, Problem> {
+    discard(body).await?;
+    let ask = asked_work(query)?;
+    go_wrong(shell).await?;
+    shell.bench.work(ask).await?;
+    let mut response = done_answer();
+    tell_load(shell, 0, headers, &mut response);
+    Ok(response)
 }
 
 async fn complete(
@@ -120,12 +149,17 @@ async fn complete(
         completion.ticket.finished().await;
         json_answer(StatusCode::OK, &completion.whole())
     };
-    if let Some(format) = OrcaFormat::asked(headers) {
+    tell_load(shell, rank, headers, &mut response);
+    Ok(response)
+}
+
+/// Puts the load of a rank into the headers of an answer, when that was asked for.
+fn tell_load(shell: &Shell, rank: usize, asked: &HeaderMap, response: &mut Response<MockBody>) {
+    if let Some(format) = OrcaFormat::asked(asked) {
         let loads = shell.reported_loads();
         let load = loads.get(rank).copied().unwrap_or_default();
         format.tell(&load, response.headers_mut());
     }
-    Ok(response)
 }
 
 fn asked_rank(headers: &HeaderMap) -> Result<Option<usize>, Problem> {
@@ -166,7 +200,7 @@ fn metrics_page(shell: &Shell) -> Response<MockBody> {
 
 async fn faults(
     shell: &Shell,
-    peer: IpAddr,
+    (peer, line): (IpAddr, &Line),
     method: &Method,
     body: Incoming,
 ) -> Result<Response<MockBody>, Problem> {
@@ -177,14 +211,22 @@ async fn faults(
     if !peer.to_canonical().is_loopback() {
         return Err(Problem::Forbidden);
     }
-    let faults = match *method {
+    let changed = match *method {
         Method::POST => {
             let change = FaultChange::parse(&read(body).await?);
-            shell.change_faults(Some(change.map_err(|error| Problem::invalid(None, error))?))
+            // If it dies of this, it is still answered.
+            line.keep_for_last_words(true);
+            let changed = change.and_then(|change| shell.change_faults(Some(change)));
+            line.keep_for_last_words(changed.as_ref().is_ok_and(|faults| faults.dead));
+            changed
         }
         Method::DELETE => shell.change_faults(None),
-        _ => shell.faults(),
+        _ => Ok(shell.faults()),
     };
+    let faults = changed.map_err(|error| Problem::invalid(None, error))?;
+    if faults.dead {
+        shell.until_dead().await;
+    }
     Ok(json_answer(StatusCode::OK, &json!(faults)))
 }
 
@@ -215,6 +257,25 @@ async fn read_all(mut body: Incoming) -> Result<Bytes, Problem> {
     if seen_bytes > BODY_BYTES_MAX { Err(too_large) } else { Ok(Bytes::from(whole)) }
 }
 
+/// Reads a body away, within bounds of size and time.
+async fn discard(mut body: Incoming) -> Result<(), Problem> {
+    if body.is_end_stream() {
+        return Ok(());
+    }
+    let discarding = async {
+        let mut seen_bytes = 0;
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            let frame = frame.map_err(|_| Problem::Stalled)?;
+            seen_bytes += frame.data_ref().map_or(0, Bytes::len);
+            if seen_bytes > DISCARDED_BYTES_MAX {
+                return Err(Problem::TooLarge { limit_bytes: DISCARDED_BYTES_MAX });
+            }
+        }
+        Ok(())
+    };
+    timeout(BODY_TIME_MAX, discarding).await.unwrap_or(Err(Problem::Stalled))
+}
+
 fn unix_time_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
@@ -226,6 +287,7 @@ impl Route {
         match path {
             "/v1/chat/completions" => Self::Completion(Api::Chat),
             "/v1/completions" => Self::Completion(Api::Text),
+            "/work" => Self::Work,
             "/v1/models" => Self::Models,
             "/health" => Self::Health,
             "/metrics" => Self::Metrics,
@@ -239,6 +301,7 @@ impl Route {
     fn check(self, method: &Method) -> Result<(), Problem> {
         let (allowed, allow): (&[Method], _) = match self {
             Self::Completion(_) => (&[Method::POST], "POST"),
+            Self::Work => (&[Method::GET, Method::POST], "GET, POST"),
             Self::Models | Self::Health | Self::Metrics => {
                 (&[Method::GET, Method::HEAD], "GET, HEAD")
             }

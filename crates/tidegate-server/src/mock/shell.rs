@@ -1,23 +1,35 @@
 use super::config::MockConfig;
 use super::engine::{Accepted, Ask, Engine, Progress, RankLoad, Refused, SequenceId};
+use super::fault_plan::FaultPlan;
 use super::faults::{FaultChange, Faults, Reports};
+use super::line::Outage;
+use super::work::{Bench, WorkLoad, WorkSettings};
 use crate::chance::Chance;
+use http::HeaderValue;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 /// What turns the engine's decisions into time that passes and requests that go on.
 #[derive(Debug)]
 pub(super) struct Shell {
     pub(super) config: MockConfig,
+    /// Its name, as answers carry it.
+    pub(super) name: Option<HeaderValue>,
+    /// What is plain work, and not the engine's.
+    pub(super) bench: Bench,
     started: Instant,
     inner: Mutex<Inner>,
     /// Something changed: the driver looks again when the next step ends.
     changed: Notify,
+    /// The faults changed: what waits for the next of them to end looks again.
+    faults_changed: Notify,
+    outage: watch::Sender<Outage>,
+    listening: watch::Sender<bool>,
     chance: Chance,
 }
 
@@ -25,6 +37,8 @@ pub(super) struct Shell {
 struct Inner {
     engine: Engine,
     watchers: HashMap<SequenceId, Watcher>,
+    plan: FaultPlan,
+    /// What stands by the plan.
     faults: Faults,
     /// What is reported in place of what is true.
     frozen_loads: Option<Vec<RankLoad>>,
@@ -54,16 +68,29 @@ impl Shell {
         let inner = Inner {
             engine: Engine::new(config.engine),
             watchers: HashMap::new(),
+            plan: FaultPlan::default(),
             faults: Faults::default(),
             frozen_loads: None,
         };
+        let started = Instant::now();
+        let work = WorkSettings {
+            places: config.engine.max_running,
+            blocks: config.engine.kv_blocks,
+            max_waiting: config.engine.max_waiting,
+        };
         Self {
+            // It was checked at the start.
+            name: HeaderValue::from_str(&config.name).ok(),
+            bench: Bench::new(work, started),
             // A stream apart from the engine's: what faults draw does not change what is said.
             chance: Chance::from_seed(!config.engine.seed),
             config,
-            started: Instant::now(),
+            started,
             inner: Mutex::new(inner),
             changed: Notify::new(),
+            faults_changed: Notify::new(),
+            outage: watch::Sender::default(),
+            listening: watch::Sender::new(true),
         }
     }
 
@@ -101,7 +128,7 @@ impl Shell {
     pub(super) fn reported_loads(&self) -> Vec<RankLoad> {
         let (inner, _) = self.present();
         match inner.faults.reports {
-            Reports::Live => inner.engine.loads(),
+            Reports::Live => self.true_loads(&inner),
             Reports::Stale => inner.frozen_loads.clone().unwrap_or_default(),
             Reports::NotReady => {
                 let block_size = self.config.engine.block_size;
@@ -115,20 +142,90 @@ impl Shell {
     }
 
     /// Makes things go wrong, or right again; `None` ends all faults.
-    pub(super) fn change_faults(&self, change: Option<FaultChange>) -> Faults {
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the change.
+    pub(super) fn change_faults(&self, change: Option<FaultChange>) -> Result<Faults, String> {
         let (mut inner, now) = self.present();
-        let old = inner.faults;
-        let new = change.map_or(Faults::default(), |change| change.applied_to(old));
+        match change {
+            Some(change) => inner.plan.change(now, change)?,
+            None => inner.plan = FaultPlan::default(),
+        }
+        self.suffer(&mut inner, now);
+        self.faults_changed.notify_one();
+        Ok(inner.faults)
+    }
+
+    /// Ends faults when their time is over, for as long as it is polled.
+    pub(super) async fn drive_faults(&self) {
+        loop {
+            let next = self.lock().plan.next_end();
+            match next {
+                Some(at) => tokio::select! {
+                    () = sleep_until(self.started + at) => {}
+                    () = self.faults_changed.notified() => {}
+                },
+                None => self.faults_changed.notified().await,
+            }
+            let (mut inner, now) = self.present();
+            inner.plan.advance(now);
+            self.suffer(&mut inner, now);
+        }
+    }
+
+    /// How it can't be reached, now and later.
+    pub(super) fn outage(&self) -> watch::Receiver<Outage> {
+        self.outage.subscribe()
+    }
+
+    /// Notes whether anybody listens.
+    pub(super) fn listens(&self, listening: bool) {
+        self.listening.send_replace(listening);
+    }
+
+    /// Waits until nobody listens, if the faults say that it is dead.
+    pub(super) async fn until_dead(&self) {
+        let (mut listening, mut outage) = (self.listening.subscribe(), self.outage());
+        tokio::select! {
+            _ = listening.wait_for(|listening| !listening) => {}
+            // It was so short that nobody noticed, or is none.
+            _ = outage.wait_for(|outage| !outage.dead) => {}
+        }
+    }
+
+    /// Makes everything go as wrong as the plan says.
+    fn suffer(&self, inner: &mut Inner, now: Duration) {
+        let (old, new) = (inner.faults, inner.plan.standing());
+        if new == old {
+            return;
+        }
         if new.reports != Reports::Stale {
             inner.frozen_loads = None;
         } else if old.reports != Reports::Stale {
-            inner.frozen_loads = Some(inner.engine.loads());
+            inner.frozen_loads = Some(self.true_loads(inner));
         }
+        inner.engine.set_slow_factor(new.slow_factor);
         inner.engine.set_frozen(now, new.frozen);
+        self.bench.suffer(&new);
         inner.faults = new;
-        drop(inner);
         self.changed.notify_one();
-        new
+        let outage = Outage { dead: new.dead, cut: new.cut };
+        self.outage.send_if_modified(|old| std::mem::replace(old, outage) != outage);
+    }
+
+    /// What the ranks do, and with the first of them what is plain work.
+    fn true_loads(&self, inner: &Inner) -> Vec<RankLoad> {
+        let mut loads = inner.engine.loads();
+        if let Some(first) = loads.first_mut() {
+            let WorkLoad { running, waiting, blocks } = self.bench.load();
+            first.running += running;
+            first.waiting += waiting;
+            // The two have a cache each and one is told of, which can't be more than full.
+            first.active_blocks = (first.active_blocks + blocks).min(first.total_blocks);
+            first.cached_tokens += blocks * first.block_size;
+        }
+        loads
     }
 
     /// Whether this request is one of those that fail.

@@ -1,4 +1,5 @@
 use super::ProxyError;
+use super::places::Places;
 use super::upload::UploadWatch;
 use crate::gateway::{Busy, ThreadContext};
 use crate::record::Entry;
@@ -7,12 +8,12 @@ use crate::upstream::{Connection, Placed, Pool};
 use http::StatusCode;
 use std::sync::Arc;
 use std::time::Instant;
-use tidegate::{Outcome, OwnedPermit};
+use tidegate::Outcome;
 
 /// Everything that one admitted request holds until its answer has been passed on. Dropped early, when the
 /// client leaves or the task ends, it releases all of it, and the upstream's connection is closed.
 pub struct Exchange {
-    permit: OwnedPermit,
+    places: Places,
     placed: Placed,
     connection: Connection,
     pool: Arc<Pool>,
@@ -29,7 +30,7 @@ pub struct Exchange {
 
 /// What an admitted request brings along, from before it was sent.
 pub struct Admitted {
-    pub permit: OwnedPermit,
+    pub places: Places,
     pub started: Instant,
     pub busy: Busy,
     /// Ends when the answer begins.
@@ -48,12 +49,12 @@ impl Exchange {
         entry: Option<Entry>,
     ) -> Self {
         let (pool, metrics) = (Arc::clone(&thread.pool), Arc::clone(&thread.metrics));
-        let Admitted { permit, started, busy, queued } = admitted;
+        let Admitted { places, started, busy, queued } = admitted;
         drop(queued);
         let reusable = upload.as_ref().is_none_or(|upload| upload.has_ended());
         Self {
             reusable,
-            permit,
+            places,
             placed,
             connection,
             pool,
@@ -73,24 +74,24 @@ impl Exchange {
 
     /// The answer was passed on whole.
     pub fn complete(self) {
-        self.metrics.answered(self.permit.priority(), self.status, self.started.elapsed());
+        self.metrics.answered(self.places.priority(), self.status, self.started.elapsed());
         if self.reusable {
             self.pool.put_back(self.placed.upstream(), self.connection);
         }
-        self.permit.finish(Outcome::Success);
+        self.places.finish(Outcome::Success);
     }
 
     /// The exchange is over and its connection can't be used again.
     pub fn close(self) {
-        self.metrics.answered(self.permit.priority(), self.status, self.started.elapsed());
-        self.permit.finish(Outcome::Success);
+        self.metrics.answered(self.places.priority(), self.status, self.started.elapsed());
+        self.places.finish(Outcome::Success);
     }
 
     /// The answer broke off on the upstream's side.
     pub fn fail(self) {
         self.placed.failed();
-        self.metrics.answered(self.permit.priority(), self.status, self.started.elapsed());
-        self.permit.finish(Outcome::Dropped);
+        self.metrics.answered(self.places.priority(), self.status, self.started.elapsed());
+        self.places.finish(Outcome::Dropped);
     }
 
     /// The first piece of the answer is here.
@@ -109,7 +110,7 @@ impl Exchange {
         self.placed.failed();
         let upstream = self.placed.upstream().name.clone();
         let error = ProxyError::BadAnswer { upstream, why };
-        self.permit.finish(Outcome::Dropped);
+        self.places.finish(Outcome::Dropped);
         error
     }
 }

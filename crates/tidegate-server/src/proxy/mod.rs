@@ -2,6 +2,7 @@
 
 mod body;
 mod client;
+mod client_share;
 mod error;
 mod exchange;
 mod forwarded;
@@ -11,6 +12,7 @@ mod hop_by_hop;
 mod intake;
 mod model_scan;
 mod offer;
+mod places;
 mod placing;
 mod priority;
 mod rejection;
@@ -20,9 +22,11 @@ mod upload;
 
 pub use body::{GatewayBody, StreamIdle};
 pub use client::ClientContext;
+pub use client_share::ClientShare;
 pub use error::ProxyError;
 pub(crate) use held::Held;
-pub use priority::{Claim, Gatekeeper, Unauthorized};
+pub use places::{NoPlace, Places, admit};
+pub use priority::{Claim, Entrant, Gatekeeper, Unauthorized};
 pub use rejection::Rejection;
 pub(crate) use serve::read_away;
 pub use serve::{is_grpc, serve};

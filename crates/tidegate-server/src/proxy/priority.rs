@@ -1,5 +1,6 @@
+use super::ClientShare;
 use super::head::TOKEN;
-use crate::config::{Anonymous, ClaimsConfig, Client, RouteRule};
+use crate::config::{Anonymous, Client, Config, RouteRule};
 use http::{HeaderMap, HeaderName, Request};
 use tidegate::MessagePriority;
 use tidegate::admission::{MessageKind, Urgency};
@@ -12,7 +13,24 @@ static PRIORITY: HeaderName = HeaderName::from_static("priority");
 #[derive(Debug)]
 pub struct Gatekeeper {
     routes: Vec<RouteRule>,
-    claims: ClaimsConfig,
+    anonymous: Anonymous,
+    clients: Vec<Known>,
+}
+
+/// A client, and what it may hold of the gateway.
+#[derive(Debug)]
+struct Known {
+    client: Client,
+    share: Option<ClientShare>,
+}
+
+/// A request that asks to be admitted.
+#[derive(Clone, Copy, Debug)]
+pub struct Entrant<'a> {
+    /// How urgent it is.
+    pub priority: MessagePriority,
+    /// What its client's requests may hold together, where that is bounded.
+    pub share: Option<&'a ClientShare>,
 }
 
 /// What a request may claim, and does.
@@ -40,20 +58,42 @@ pub enum Unauthorized {
 // === impl Gatekeeper ===
 
 impl Gatekeeper {
-    /// A gatekeeper with these rules.
+    /// A gatekeeper with the rules of a configuration.
     #[must_use]
-    pub fn new(routes: Vec<RouteRule>, claims: ClaimsConfig) -> Self {
-        Self { routes, claims }
+    pub fn new(config: &Config) -> Self {
+        let known = |client: &Client| {
+            let share = client.share;
+            let share = share.map(|share| ClientShare::new(&client.name, share, &config.admission));
+            Known { client: client.clone(), share }
+        };
+        Self {
+            routes: config.routes.clone(),
+            anonymous: config.claims.anonymous,
+            clients: config.claims.clients.iter().map(known).collect(),
+        }
     }
 
-    /// The priority at which this request asks to be admitted.
+    /// The priority at which this request asks to be admitted, and against which share.
     ///
     /// # Errors
     ///
     /// When the client must show a token and does not.
-    pub fn priority<B>(&self, request: &Request<B>) -> Result<MessagePriority, Unauthorized> {
-        let most = self.most_urgent(request.headers())?;
-        Ok(self.asked(request).capped_at(most))
+    pub fn entrant<B>(&self, request: &Request<B>) -> Result<Entrant<'_>, Unauthorized> {
+        let known = self.known(request.headers())?;
+        let most = self.most_urgent(known)?;
+        let share = known.and_then(|known| known.share.as_ref());
+        Ok(Entrant { priority: self.asked(request).capped_at(most), share })
+    }
+
+    /// What a client's requests may hold together, where that is bounded.
+    #[must_use]
+    pub fn share_of(&self, client: &str) -> Option<&ClientShare> {
+        self.shares().find(|share| share.client() == client)
+    }
+
+    /// The shares of all clients that have one.
+    pub fn shares(&self) -> impl Iterator<Item = &ClientShare> {
+        self.clients.iter().filter_map(|known| known.share.as_ref())
     }
 
     /// Who sends this request, and what it may claim.
@@ -62,22 +102,23 @@ impl Gatekeeper {
     ///
     /// When the client must show a token and does not.
     pub fn claim<B>(&self, request: &Request<B>) -> Result<Claim<'_>, Unauthorized> {
-        let most = self.most_urgent(request.headers())?;
-        let client = self.client(request.headers())?.map(|client| &*client.name);
+        let known = self.known(request.headers())?;
+        let most = self.most_urgent(known)?;
+        let client = known.map(|known| &*known.client.name);
         Ok(Claim { client, most, priority: self.asked(request).capped_at(most) })
     }
 
     /// The same for a request on a port that is the operators' alone: a token is not needed there, and tells no
     /// more than who asks.
     pub fn operators_claim<B>(&self, request: &Request<B>) -> Claim<'_> {
-        let client = self.client(request.headers()).ok().flatten();
-        let (client, most) = (client.map(|client| &*client.name), MessagePriority::High);
+        let known = self.known(request.headers()).ok().flatten();
+        let (client, most) = (known.map(|known| &*known.client.name), MessagePriority::High);
         Claim { client, most, priority: self.asked(request).capped_at(most) }
     }
 
     /// Who sends this request, when that is known by a token.
     pub fn name(&self, headers: &HeaderMap) -> Option<&str> {
-        self.client(headers).ok().flatten().map(|client| &*client.name)
+        self.known(headers).ok().flatten().map(|known| &*known.client.name)
     }
 
     fn asked<B>(&self, request: &Request<B>) -> MessagePriority {
@@ -104,28 +145,28 @@ impl Gatekeeper {
     ///
     /// When the token is missing or unknown.
     pub fn require_known(&self, headers: &HeaderMap) -> Result<(), Unauthorized> {
-        match self.client(headers)? {
-            None if !self.claims.clients.is_empty() => Err(Unauthorized::Missing),
+        match self.known(headers)? {
+            None if !self.clients.is_empty() => Err(Unauthorized::Missing),
             _ => Ok(()),
         }
     }
 
-    fn most_urgent(&self, headers: &HeaderMap) -> Result<MessagePriority, Unauthorized> {
-        match (self.client(headers)?, &self.claims.anonymous) {
-            (Some(client), _) => Ok(client.max_priority),
-            (None, Anonymous::UpTo(priority)) => Ok(*priority),
+    fn most_urgent(&self, known: Option<&Known>) -> Result<MessagePriority, Unauthorized> {
+        match (known, self.anonymous) {
+            (Some(known), _) => Ok(known.client.max_priority),
+            (None, Anonymous::UpTo(priority)) => Ok(priority),
             (None, Anonymous::Refuse) => Err(Unauthorized::Missing),
         }
     }
 
-    fn client(&self, headers: &HeaderMap) -> Result<Option<&Client>, Unauthorized> {
+    fn known(&self, headers: &HeaderMap) -> Result<Option<&Known>, Unauthorized> {
         // Where no tokens were given out, one means nothing.
-        if self.claims.clients.is_empty() {
+        if self.clients.is_empty() {
             return Ok(None);
         }
         let Some(token) = headers.get(TOKEN) else { return Ok(None) };
-        let mut known = self.claims.clients.iter();
-        let found = known.find(|client| same(client.token.as_bytes(), token.as_bytes()));
+        let mut known = self.clients.iter();
+        let found = known.find(|known| same(known.client.token.as_bytes(), token.as_bytes()));
         found.map(Some).ok_or(Unauthorized::Unknown)
     }
 }
@@ -155,8 +196,14 @@ mod tests {
     use MessagePriority::{High, Low, Normal};
 
     fn gatekeeper(toml: &str) -> Gatekeeper {
-        let config = crate::config::Config::from_toml(toml).unwrap();
-        Gatekeeper::new(config.routes, config.claims)
+        Gatekeeper::new(&Config::from_toml(toml).unwrap())
+    }
+
+    fn priority(
+        keeper: &Gatekeeper,
+        request: &Request<()>,
+    ) -> Result<MessagePriority, Unauthorized> {
+        keeper.entrant(request).map(|entrant| entrant.priority)
     }
 
     fn head(path: &str, headers: &[(&str, &str)]) -> Request<()> {
@@ -171,7 +218,7 @@ mod tests {
     fn route_then_own_header_then_rfc_9218_then_normal() {
         let keeper = gatekeeper("[[route]]\npath_prefix = \"/batch\"\npriority = \"low\"\n");
         let of =
-            |path: &str, headers: &[(&str, &str)]| keeper.priority(&head(path, headers)).unwrap();
+            |path: &str, headers: &[(&str, &str)]| priority(&keeper, &head(path, headers)).unwrap();
         assert_eq!(of("/batch/1", &[("tidegate-priority", "high")]), Low);
         assert_eq!(of("/", &[("tidegate-priority", "low"), ("priority", "u=0")]), Low);
         assert_eq!(of("/", &[("priority", "u=0, i")]), High);
@@ -186,14 +233,14 @@ mod tests {
              [[route]]\npath_prefix = \"/\"\npriority = \"low\"\n",
         );
         let request = head("/small/v1", &[]);
-        assert_eq!((keeper.model(&request), keeper.priority(&request)), (Some("s"), Ok(Low)));
+        assert_eq!((keeper.model(&request), priority(&keeper, &request)), (Some("s"), Ok(Low)));
         assert_eq!(keeper.model(&head("/other", &[])), None);
     }
 
     #[test]
     fn critical_is_not_for_clients() {
         let keeper = gatekeeper("");
-        let claimed = keeper.priority(&head("/", &[("tidegate-priority", "critical")]));
+        let claimed = priority(&keeper, &head("/", &[("tidegate-priority", "critical")]));
         assert_eq!(claimed, Ok(High));
     }
 
@@ -204,16 +251,34 @@ mod tests {
     fn a_token_says_how_much_may_be_claimed() {
         let keeper = gatekeeper(CLIENTS);
         let high = ("tidegate-priority", "high");
-        let of = |headers: &[(&str, &str)]| keeper.priority(&head("/", headers));
+        let of = |headers: &[(&str, &str)]| priority(&keeper, &head("/", headers));
         assert_eq!(of(&[high]), Ok(Low));
         assert_eq!(of(&[high, ("tidegate-token", "0123456789abcdef")]), Ok(Normal));
         assert_eq!(of(&[high, ("tidegate-token", "0123456789abcdeX")]), Err(Unauthorized::Unknown));
     }
 
     #[test]
+    fn only_who_has_a_share_is_held_to_one() {
+        let toml = format!(
+            "{CLIENTS}share = 0.5\n[[client]]\nname = \"free\"\ntoken = \"{}\"\n",
+            "f".repeat(16)
+        );
+        let keeper = gatekeeper(&toml);
+        let share = |token: &str| {
+            let request = head("/", &[("tidegate-token", token)]);
+            keeper.entrant(&request).unwrap().share.map(ClientShare::client)
+        };
+        assert_eq!(share("0123456789abcdef"), Some("dash"));
+        assert_eq!(share("ffffffffffffffff"), None);
+        assert!(keeper.entrant(&head("/", &[])).unwrap().share.is_none());
+        assert!(keeper.share_of("dash").is_some() && keeper.share_of("free").is_none());
+        assert_eq!(keeper.shares().count(), 1);
+    }
+
+    #[test]
     fn anonymous_clients_can_be_refused() {
         let keeper = gatekeeper(&CLIENTS.replace("anonymous = \"low\"", "anonymous = \"refuse\""));
-        assert_eq!(keeper.priority(&head("/", &[])), Err(Unauthorized::Missing));
+        assert_eq!(priority(&keeper, &head("/", &[])), Err(Unauthorized::Missing));
         assert_eq!(keeper.require_known(head("/", &[]).headers()), Err(Unauthorized::Missing));
         let known = head("/", &[("tidegate-token", "0123456789abcdef")]);
         assert_eq!(keeper.require_known(known.headers()), Ok(()));

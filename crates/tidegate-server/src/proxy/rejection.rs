@@ -20,13 +20,15 @@ pub enum Rejection {
     OutboxWait,
     /// The upstream's requests hold as much of the gateway as they may.
     UpstreamShare,
+    /// The client's requests hold as much of the gateway as they may.
+    ClientShare,
 }
 
 // === impl Rejection ===
 
 impl Rejection {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::GlobalLimit,
         Self::PriorityLimit,
         Self::AllBusy,
@@ -34,6 +36,7 @@ impl Rejection {
         Self::OutboxFull,
         Self::OutboxWait,
         Self::UpstreamShare,
+        Self::ClientShare,
     ];
 
     /// The name used in labels, logs and answers.
@@ -47,6 +50,7 @@ impl Rejection {
             Self::OutboxFull => "outbox_full",
             Self::OutboxWait => "outbox_wait",
             Self::UpstreamShare => "upstream_share",
+            Self::ClientShare => "client_share",
         }
     }
 

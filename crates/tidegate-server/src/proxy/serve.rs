@@ -5,11 +5,11 @@ use super::held::Held;
 use super::hop_by_hop::Coding;
 use super::intake::Intake;
 use super::offer::Offer;
+use super::places::admit;
 use super::placing::Placing;
 use super::upload::UploadWatch;
-use super::{ClientContext, GatewayBody, ProxyError, Rejection, hop_by_hop, tunnel};
+use super::{ClientContext, Entrant, GatewayBody, ProxyError, Rejection, hop_by_hop, tunnel};
 use crate::control::{Door, Handler, TaskRoute, answer, answer_task};
-use crate::gateway::ThreadContext;
 use crate::record::Entry;
 use crate::rescue::{self, Asker, Unread};
 use crate::upstream::Tried;
@@ -24,7 +24,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tidegate::{MessagePriority, Outcome, OwnedPermit, Refusal};
+use tidegate::Outcome;
 use tokio::time::timeout;
 
 /// Says that a request can be sent twice: whoever gets it knows it by this key.
@@ -57,8 +57,8 @@ pub async fn serve(
         return Ok(answer_task(shared, desk, route, request, Door::Clients(busy)).await);
     }
     let asker = Asker::of(&request);
-    let priority = match shared.gatekeeper.priority(&request) {
-        Ok(priority) => priority,
+    let Entrant { priority, share } = match shared.gatekeeper.entrant(&request) {
+        Ok(entrant) => entrant,
         Err(unauthorized) => {
             let unread = read_away(request).await;
             return Ok(asker.fit(rescue::unauthorized(unauthorized, asker), unread));
@@ -66,20 +66,21 @@ pub async fn serve(
     };
     thread.metrics.issued();
     thread.retries.record_request(started.duration_since(shared.started));
-    let decided = admit(thread, priority);
+    let would_reject = |rejection| thread.metrics.would_reject(rejection);
+    let decided = admit(shared, priority, share, would_reject);
     let entry =
         thread.scribe.entry(started, priority, || shared.gatekeeper.name(request.headers()));
-    let permit = match decided {
-        Ok(permit) => permit,
-        Err(refusal) => {
-            let rejection = Rejection::of_admission(refusal);
+    let places = match decided {
+        Ok(places) => places,
+        Err(no_place) => {
+            let rejection = no_place.rejection();
             thread.metrics.rejected(rejection);
             entry.refused(rejection);
             let unread = read_away(request).await;
-            return Ok(asker.fit(rescue::refused(shared, refusal, asker), unread));
+            return Ok(asker.fit(rescue::refused(shared, no_place, asker), unread));
         }
     };
-    let admitted = Admitted { permit, started, busy, queued: thread.metrics.queue() };
+    let admitted = Admitted { places, started, busy, queued: thread.metrics.queue() };
     let mut entry = Some(entry);
     match forward(client, request, asker.grpc, admitted, &mut entry).await {
         Ok(response) => Ok(response),
@@ -95,18 +96,6 @@ pub async fn serve(
             }
             Ok(asker.fit(rescue::failed(shared, &error, asker), unread))
         }
-    }
-}
-
-/// In a dry run a refusal is counted, and the request gets a place beyond the limit.
-fn admit(thread: &ThreadContext, priority: MessagePriority) -> Result<OwnedPermit, Refusal> {
-    let tracker = &thread.shared.tracker;
-    match tracker.try_admit_owned(priority) {
-        Err(refusal) if thread.shared.config.dry_run => {
-            thread.metrics.would_reject(Rejection::of_admission(refusal));
-            tracker.admit_beyond_limits(priority).ok_or(refusal)
-        }
-        decided => decided,
     }
 }
 
@@ -153,7 +142,7 @@ async fn forward(
     let mut intake = Intake::new(request);
     let chunked = !intake.is_read() && intake.length().is_none();
     let placing =
-        match Placing::of(thread, &mut intake, route_model, admitted.permit.priority()).await {
+        match Placing::of(thread, &mut intake, route_model, admitted.places.priority()).await {
             Ok(placing) => placing,
             Err(error) if error.is_clients() => return Err((error, Unread::Some)),
             Err(error) => return Err((error, unread_of(intake).await)),
@@ -184,7 +173,7 @@ async fn forward(
         Err(error) => {
             // What the client did says nothing about the load; what an upstream did may.
             let outcome = if error.is_clients() { Outcome::Ignored } else { Outcome::Dropped };
-            admitted.permit.finish(outcome);
+            admitted.places.finish(outcome);
             Err((error, still_unread(upload_seen.as_deref())))
         }
     }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Instant;
 use tidegate::MessagePriority;
 
-/// Writes down what one serving thread decides. Each thread has its own, because what all requests count up and down must
-/// not be shared between threads.
+/// Writes down what one serving thread decides. Each thread has its own, because what all requests count up and
+/// down must not be shared between threads.
 #[derive(Debug)]
 pub struct Scribe {
     journal: Arc<Journal>,
 }
 
-/// One request, which is told to those who record when it is over: dropped early, because its client left or its task was
-/// cancelled, as well.
+/// One request, which is told to those who record when it is over: dropped early, because its client left or
+/// its task was cancelled, as well.
 #[derive(Debug)]
 #[must_use = "a request is written down when this is dropped"]
 pub struct Entry {
@@ -33,8 +33,8 @@ impl Scribe {
         Self { journal }
     }
 
-    /// A request that was just decided. Who sent it, and the moment to the microsecond, is looked up only if somebody
-    /// records.
+    /// A request that was just decided. Who sent it, and the moment to the microsecond, is looked up only if
+    /// somebody records.
     #[inline]
     pub fn entry<'a>(
         self: &Arc<Self>,

@@ -1,7 +1,7 @@
 //! Decisions of a running gateway, for those who want to know what other limits would have done.
 //!
-//! While nobody records, a request costs one look at a flag. While somebody does, what became of a request is put into a
-//! bounded buffer when its end is known; what the buffer has no room for is counted, and told.
+//! While nobody records, a request costs one look at a flag. While somebody does, what became of a request is
+//! put into a bounded buffer when its end is known; what the buffer has no room for is counted, and told.
 
 mod answer;
 mod decision;

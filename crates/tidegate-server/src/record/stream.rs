@@ -25,7 +25,8 @@ const LINES_MAX: usize = 512;
 /// Who takes nothing for so long records no longer.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
 
-/// Decisions as lines of JSON, as a body: what was in force, then each request whose end is known, then how it ended.
+/// Decisions as lines of JSON, as a body: what was in force, then each request whose end is known, then how it
+/// ended.
 pub struct DecisionStream {
     tapped: Tapped,
     started: Instant,

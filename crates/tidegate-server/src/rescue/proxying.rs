@@ -2,7 +2,7 @@ use super::Asker;
 use super::problem::{GrpcCode, Problem, millis};
 use crate::config::OverloadStatus;
 use crate::gateway::Shared;
-use crate::proxy::{GatewayBody, ProxyError, Rejection, Unauthorized};
+use crate::proxy::{GatewayBody, NoPlace, ProxyError, Rejection, Unauthorized};
 use crate::upstream::ConnectError;
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
@@ -12,20 +12,30 @@ use tidegate::{Reason, Refusal};
 
 /// A limit was reached: 503 with the reason and when to come back, or gRPC's own RESOURCE_EXHAUSTED.
 #[must_use]
-pub fn refused(shared: &Shared, refusal: Refusal, asker: Asker) -> Response<GatewayBody> {
-    let retry_after = shared.board.advice_for_one(refusal);
+pub fn refused(shared: &Shared, no_place: NoPlace, asker: Asker) -> Response<GatewayBody> {
     let limits = shared.tracker.limits();
-    let (message, limit) = match refusal.reason {
-        Reason::GlobalLimit => (
-            "Service temporarily unavailable: the gateway is at its global limit, please retry later",
-            limits.global_limit,
+    let advice = |refusal| shared.board.advice_for_one(refusal);
+    let (message, refusal, limit, retry_after) = match no_place {
+        NoPlace::Share { refusal, limit, retry_after } => (
+            "Service temporarily unavailable: this client's requests hold as much as they may, please retry later",
+            refusal,
+            limit,
+            retry_after,
         ),
-        Reason::PriorityLimit => (
+        NoPlace::Limit(refusal @ Refusal { reason: Reason::GlobalLimit, .. }) => (
+            "Service temporarily unavailable: the gateway is at its global limit, please retry later",
+            refusal,
+            limits.global_limit,
+            advice(refusal),
+        ),
+        NoPlace::Limit(refusal @ Refusal { reason: Reason::PriorityLimit, .. }) => (
             "Service temporarily unavailable: this priority is at its limit, please retry later",
+            refusal,
             limits.of(refusal.priority),
+            advice(refusal),
         ),
     };
-    let reason = Rejection::of_admission(refusal).name();
+    let reason = no_place.rejection().name();
     let problem = Problem {
         priority: Some(refusal.priority),
         limit: Some(limit),

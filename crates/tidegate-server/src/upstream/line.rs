@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate::outbox::{QueueConfig, QueueConfigError, QueueStats, RobustQueue, SenderStats};
-use tidegate::{InFlightTracker, MessageClass, MessagePriority, OwnedPermit, PriorityLimits};
+use tidegate::{InFlightTracker, MessageClass, MessagePriority, OwnedPermit};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -85,7 +85,7 @@ impl Line {
         upstreams: usize,
     ) -> Result<Self, QueueConfigError> {
         let share = (upstreams > 1 && config.share < 1.0).then(|| {
-            let limits = part_of(admission.limits, config.share);
+            let limits = admission.limits.part(config.share);
             Arc::new(InFlightTracker::new(limits, admission.sharing))
         });
         let queue = QueueConfig {
@@ -220,21 +220,6 @@ impl Line {
     /// A panic while the lock is held leaves a queue that is right: every change to it is one call.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn part_of(limits: PriorityLimits, share: f64) -> PriorityLimits {
-    // A limit of 0 means that only the global one binds, and a share of one place is still one.
-    let part = |limit: u16| match limit {
-        0 => 0,
-        limit => ((f64::from(limit) * share).ceil() as u16).max(1),
-    };
-    PriorityLimits {
-        high: part(limits.high),
-        normal: part(limits.normal),
-        low: part(limits.low),
-        global_limit: part(limits.global_limit),
-        critical_reserve: 0,
     }
 }
 

@@ -76,7 +76,25 @@ impl Placed {
     }
 }
 
-/// What says "not now", however quickly.
+/// What says "not now", and what fails, however quickly: a worker that does either at once would look like the
+/// fastest of all, and attract what the others could do. What it does not implement is the request's fault.
 fn refuses(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 429 | 503 | 529)
+    let failed = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
+    failed || status == StatusCode::TOO_MANY_REQUESTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failing_fast_is_not_being_fast() {
+        let refused = |status: u16| StatusCode::from_u16(status).map(refuses);
+        for status in [429, 500, 502, 503, 504, 529] {
+            assert_eq!(refused(status).ok(), Some(true), "{status}");
+        }
+        for status in [200, 204, 304, 400, 404, 501] {
+            assert_eq!(refused(status).ok(), Some(false), "{status}");
+        }
+    }
 }

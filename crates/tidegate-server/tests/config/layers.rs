@@ -49,6 +49,10 @@ url = "h2c://Models.example:9"
 name = "batch"
 token = "0123456789abcdef"
 max_priority = "low"
+share = 0.25
+[[client]]
+name = "front"
+token = "0123456789abcdeg"
 [[route]]
 method = "POST"
 header = "X-Kind"
@@ -67,6 +71,8 @@ fn everything_can_be_said_in_a_file() {
     assert_eq!(limits.of(MessagePriority::High), 100, "a preset above the limit is clamped");
     assert_eq!(config.claims.anonymous, Anonymous::Refuse);
     assert_eq!(config.claims.clients[0].max_priority, MessagePriority::Low);
+    let shares: Vec<_> = config.claims.clients.iter().map(|client| client.share).collect();
+    assert_eq!(shares, [Some(0.25), None]);
     let names: Vec<_> = config.upstreams.iter().map(|target| target.name.as_str()).collect();
     assert_eq!(names, ["[::1]:443", "models.example:9"]);
     assert_eq!(config.upstreams[1].scheme, Scheme::H2c);
@@ -96,6 +102,7 @@ token = "hunter2"
 max_priority = "critical"
 [[client]]
 name = "b c"
+share = 1.5
 [[route]]
 priority = "critical"
 [[upstream]]
@@ -123,12 +130,13 @@ const EXPECTED: &[Expected] = &[
     ("client[1].token", "tg.toml:20", "7 characters", "16 … 512", None),
     ("client[1].max_priority", "tg.toml:21", "\"critical\"", "control plane alone", None),
     ("client[2].name", "tg.toml:23", "\"b c\"", "1 … 64 letters", None),
+    ("client[2].share", "tg.toml:24", "1.5", "0.0 … 1.0", None),
     ("client[2].token", "tg.toml:22", "neither", "one of token", None),
-    ("route[1].priority", "tg.toml:25", "\"critical\"", "control plane alone", None),
-    ("route[1]", "tg.toml:24", "no condition", "at least one of", None),
-    ("upstream[1].url", "tg.toml:27", "http://h:1/path", "no path", None),
-    ("upstream[2].uri", "tg.toml:29", "unknown key", "keys", Some("url")),
-    ("upstream[2].url", "tg.toml:28", "nothing", "scheme", None),
+    ("route[1].priority", "tg.toml:26", "\"critical\"", "control plane alone", None),
+    ("route[1]", "tg.toml:25", "no condition", "at least one of", None),
+    ("upstream[1].url", "tg.toml:28", "http://h:1/path", "no path", None),
+    ("upstream[2].uri", "tg.toml:30", "unknown key", "keys", Some("url")),
+    ("upstream[2].url", "tg.toml:29", "nothing", "scheme", None),
     (
         "TIDEGATE_ADMISSION_LOW_LIMT",
         "env TIDEGATE_ADMISSION_LOW_LIMT",

@@ -119,3 +119,45 @@ async fn promtool_accepts(text: &str) {
     let (code, complaints) = promtool(text).await;
     assert!(code == Some(0) && complaints.is_empty(), "{complaints}");
 }
+
+/// As many connections as the admin port has, of which half said nothing and half the beginning of a request.
+#[tokio::test]
+async fn silent_connections_do_not_keep_operators_out_for_long() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let admin = gateway.admin;
+    let start = std::time::Instant::now();
+    let mut silent = Vec::new();
+    for number in 0..256 {
+        let mut tcp = tokio::net::TcpStream::connect(admin).await.unwrap();
+        let said: &[u8] = if number % 2 == 0 { b"" } else { b"GET /health/live HTTP/1.1\r\n" };
+        tokio::io::AsyncWriteExt::write_all(&mut tcp, said).await.unwrap();
+        silent.push(tcp);
+    }
+    assert_eq!(Client::new(admin).get("/health/live").await.status, 200);
+    let took = start.elapsed();
+    // Five seconds, where a client has thirty for its head.
+    assert!(took < std::time::Duration::from_secs(20), "{took:?}");
+    for mut tcp in silent {
+        let mut rest = Vec::new();
+        let _ = tokio::io::AsyncReadExt::read_to_end(&mut tcp, &mut rest).await;
+    }
+}
+
+#[tokio::test]
+async fn an_operator_who_asks_now_and_then_keeps_the_connection() {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("[listen]\nheader_timeout_ms = 2000\n", &[upstream.address]);
+    let mut tcp = tokio::net::TcpStream::connect(gateway.admin).await.unwrap();
+    for _ in 0..5 {
+        let ask = b"GET /health/live HTTP/1.1\r\nhost: a\r\n\r\n";
+        tokio::io::AsyncWriteExt::write_all(&mut tcp, ask).await.unwrap();
+        let mut answer = [0; 12];
+        tokio::io::AsyncReadExt::read_exact(&mut tcp, &mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+        // The rest of the answer has come with its head, or does so at once.
+        tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+        let mut rest = [0; 4096];
+        let _ = tokio::io::AsyncReadExt::read(&mut tcp, &mut rest).await.unwrap();
+    }
+}

@@ -3,6 +3,7 @@
 //! The real gateway on real sockets: every test starts its own, and talks to it as a client would.
 
 mod claims;
+mod client_share;
 mod connections;
 mod control;
 mod drain;

@@ -92,7 +92,8 @@ async fn a_recorder_that_stops_reading_holds_up_nobody_and_is_told_what_it_lost(
     let gateway = TestGateway::start("", &[upstream.address]);
     let recording = record(&gateway, "/v1/decisions?for_s=10").await;
     let journal = &gateway.inner().shared().journal;
-    // More than its buffer and all buffers of the sockets hold, told from here: thousands of requests would take long.
+    // More than its buffer and all buffers of the sockets hold, told from here: thousands of requests would
+    // take long.
     let decision = Decision {
         decided: Instant::now(),
         took: Some(Duration::from_millis(1)),

@@ -8,6 +8,8 @@ mod errors;
 mod faults;
 mod load;
 mod metrics;
+mod outages;
 #[path = "../gateway/support/promtool.rs"]
 mod promtool;
 mod support;
+mod work;

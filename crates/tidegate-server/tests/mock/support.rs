@@ -8,6 +8,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -98,6 +99,16 @@ impl TestMock {
     /// Speaks HTTP/2 with prior knowledge from now on.
     pub fn over_h2(self) -> Self {
         Self { h2: true, ..self }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.mock.address()
+    }
+
+    /// Sets faults.
+    pub async fn fault(&self, change: Value) {
+        let answer = self.post("/mock/fault", &change).await;
+        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
     }
 
     pub async fn get(&self, path: &str) -> Answer {

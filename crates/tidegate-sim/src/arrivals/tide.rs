@@ -40,6 +40,13 @@ impl Tide {
         Some(Stretch { until_s: span.until_s, span })
     }
 
+    /// What rates are multiplied with at this moment: the phase's load and the wave on it. `None` when all is
+    /// over.
+    pub(super) fn load(&self, now_s: f64) -> Option<f64> {
+        let stretch = self.stretch(now_s)?;
+        Some(stretch.span.load * self.height(now_s))
+    }
+
     /// What the wave multiplies the load with, at most.
     pub(super) fn peak(&self) -> f64 {
         self.wave.map_or(1.0, |wave| wave.peak())

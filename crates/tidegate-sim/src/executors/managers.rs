@@ -1,236 +1,266 @@
+use super::crew::Crew;
 use super::ledger::SimLedger;
 use super::load::TaskLoad;
+use super::manager::Manager;
 use super::measure::Measure;
-use super::slots::SlotTable;
-use super::{ExecutorsReport, ExecutorsScenario};
+use super::message::{Ask, Caller, Key, Question, Told};
+use super::rules::Rules;
+use super::setup::{Setup, nanos};
+use super::wire::{POLL_MAX, Wire};
+use super::{ExecutorFlaw, ExecutorsReport, ExecutorsScenario};
 use crate::agenda::{Agenda, Time};
 use crate::random::SplitMix64;
+use crate::scenario::Fault;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tidegate_core::admission::MessagePriority::Normal;
-use tidegate_core::capacity::{
-    Answer, Dispatcher, ExecuteRefused, ExecutorId, LeaseAnswer, Order, Placement, RuntimeId,
-    Serves, Ticket, WaitEstimate,
-};
+use tidegate_core::capacity::{ExecutorId, Order, Placement, SlotLease, Ticket};
+use tidegate_core::task::ExecutionKey;
 
-const RUNTIME: RuntimeId = RuntimeId(0);
-/// What a full executor says.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// A burst from which nobody recovers within so many times the theory is one from which nobody does.
 const PATIENCE: u32 = 10;
 
 /// Managers, each with the dispatcher that ships, the executors and a ledger, with messages that take time between
-/// them.
-pub(super) struct Managers<'a> {
-    scenario: &'a ExecutorsScenario,
-    placement: Placement,
-    hop: Time,
-    now: Time,
-    agenda: Agenda<Event>,
-    managers: Vec<Manager>,
-    slots: SlotTable,
-    ledger: SimLedger,
-    runs: BTreeMap<Ticket, Run>,
+/// them, and what goes wrong with all of these.
+///
+/// `manager.rs` has what a manager knows, `driver.rs` how it brings an attempt to its end, `lives.rs` what is
+/// killed and comes back.
+pub(super) struct Managers {
+    pub(super) placement: Placement,
+    pub(super) now: Time,
+    pub(super) agenda: Agenda<Event>,
+    pub(super) managers: Vec<Manager>,
+    pub(super) crew: Crew,
+    pub(super) wire: Wire,
+    pub(super) ledger: SimLedger,
+    /// Questions that executors hold back until what they are about has ended.
+    polls: BTreeMap<(ExecutorId, Key), Question>,
+    pub(super) faults: Vec<Fault>,
+    pub(super) lease: Duration,
+    pub(super) flaw: Option<ExecutorFlaw>,
     load: TaskLoad,
-    chance: SplitMix64,
-    measure: Measure,
+    pub(super) arriving: bool,
+    pub(super) chance: SplitMix64,
+    pub(super) measure: Measure,
+    pub(super) rules: Rules,
+    burst: Option<(Time, u64)>,
     /// Between the burst and the moment in which nobody waits any more.
     recovering: bool,
+    pub(super) horizon: Option<Time>,
+    pub(super) sample_every: Time,
 }
 
-struct Manager {
-    dispatcher: Dispatcher,
-    estimate: WaitEstimate,
-    wake: Option<Time>,
-}
-
-/// An attempt from the order to send it until its manager knows that it is over.
-#[derive(Clone, Copy)]
-struct Run {
-    at: ExecutorId,
-    ordered: Time,
-    fence: u64,
-    polled: bool,
-    ended: bool,
-}
-
-enum Event {
+pub(super) enum Event {
     Arrives,
     Burst,
-    /// An order has come to the executor or the ledger.
-    Heard(Order),
-    Answered {
-        ticket: Ticket,
-        answer: Answer,
-    },
-    Reserved {
-        ticket: Ticket,
-        answer: Answer,
-    },
-    Leased {
-        ticket: Ticket,
-        answer: LeaseAnswer,
-    },
+    Sample,
+    /// A question has come to the executor.
+    Heard(Question),
+    /// What came of it has come to who asked.
+    Told(Question, Told),
+    LedgerHeard(Caller, LedgerAsk),
+    LedgerTold(Caller, Option<SlotLease>),
+    /// A slot that should have been held is held again.
+    Regained(Caller, SlotLease),
     LedgerChanged {
         manager: usize,
     },
-    /// The executor is asked to tell when it is over.
-    Polled(Ticket),
-    Ended(Ticket),
-    /// The manager learns that it is.
-    Over(Ticket),
+    Ended {
+        at: ExecutorId,
+        life: u32,
+        key: Key,
+    },
+    /// The time is over for which a question is held back.
+    PollOver {
+        at: ExecutorId,
+        key: Key,
+    },
+    Expires {
+        at: ExecutorId,
+    },
     Wake {
         manager: usize,
     },
+    /// Who found nobody asks again.
+    AskAgain(Caller),
+    /// A task has waited as long as it must after it was lost.
+    Later(Caller),
+    Probe {
+        manager: usize,
+        life: u32,
+    },
+    Renew {
+        manager: usize,
+        life: u32,
+    },
+    Fault {
+        index: usize,
+        begins: bool,
+    },
+}
+
+pub(super) enum LedgerAsk {
+    Lease { holder: ExecutionKey, executors: Vec<ExecutorId> },
+    Release(SlotLease),
+    Withdraw(ExecutionKey),
+    Regain { holder: ExecutionKey, at: ExecutorId },
+    Renew { lease: SlotLease, at: ExecutorId },
 }
 
 // === impl Managers ===
 
-impl<'a> Managers<'a> {
-    pub(super) fn new(scenario: &'a ExecutorsScenario, placement: Placement) -> Self {
-        let mut chance = SplitMix64::new(scenario.seed);
-        let load = TaskLoad::new(scenario, &mut chance);
+impl Managers {
+    pub(super) fn new(setup: Setup, placement: Placement) -> Self {
+        let Setup { executors, managers, hop, lease, past_max, faults, flaw, .. } = setup;
+        let mut rules = Rules::new(executors, &faults);
+        if placement == Placement::Pull && managers == 1 {
+            // The end is told one hop after it, if the question for it is there; and that is there two hops after
+            // the start.
+            rules.idle_bound = Some(3 * hop);
+            rules.in_order = faults.is_empty();
+        }
         let manager = |_| {
-            let mut dispatcher = Dispatcher::new(placement);
-            for id in 0..scenario.executors {
-                dispatcher.executor_up(ExecutorId(id), 1, Serves::All);
-            }
-            Manager { dispatcher, estimate: WaitEstimate::default(), wake: None }
+            let mut manager = Manager::new(placement);
+            manager.meets_all(executors);
+            manager
         };
         Self {
-            scenario,
             placement,
-            hop: nanos(scenario.hop),
             now: 0,
             agenda: Agenda::default(),
-            managers: (0..scenario.managers.max(1)).map(manager).collect(),
-            slots: SlotTable::new(scenario.executors),
-            ledger: SimLedger::new(scenario.executors),
-            runs: BTreeMap::new(),
-            load,
-            chance,
-            measure: Measure::default(),
+            managers: (0..managers).map(manager).collect(),
+            crew: Crew::new(executors, past_max, lease, flaw),
+            wire: Wire::new(hop, &faults, setup.wire_chance),
+            ledger: SimLedger::new(executors, lease),
+            polls: BTreeMap::new(),
+            faults,
+            lease,
+            flaw,
+            load: setup.load,
+            arriving: true,
+            chance: setup.chance,
+            measure: setup.measure,
+            rules,
+            burst: None,
             recovering: false,
+            horizon: setup.horizon,
+            sample_every: setup.sample_every,
         }
     }
 
-    pub(super) fn run(mut self) -> ExecutorsReport {
+    /// Until the last task has arrived, or with a burst until nobody waits any more.
+    pub(super) fn run(mut self, scenario: &ExecutorsScenario) -> ExecutorsReport {
         self.plan_arrival();
         let mut until = Time::MAX;
-        if let Some(burst) = self.scenario.burst {
-            let theory = self.scenario.recovery_in_theory().unwrap_or_default();
+        if let Some(burst) = scenario.burst {
+            let theory = scenario.recovery_in_theory().unwrap_or_default();
             until = nanos(burst.at + theory * PATIENCE);
+            self.burst = Some((nanos(burst.at), scenario.burst_tasks()));
             self.agenda.plan(nanos(burst.at), Event::Burst);
         }
         while let Some((now, event)) = self.agenda.next() {
-            if now > until || self.measure.recovered.is_some() {
-                break;
-            }
             // What happens after the last arrival is not measured.
-            if self.scenario.burst.is_none() && self.is_over() {
+            let all_are_here = self.measure.tasks.len() as u64 >= scenario.tasks;
+            let is_over = scenario.burst.is_none() && all_are_here;
+            if now > until || self.measure.recovered.is_some() || is_over {
                 break;
             }
-            self.now = now;
-            self.happens(event);
+            self.happens(now, event);
         }
-        self.measure.report(self.scenario)
+        debug_assert_eq!(self.rules.verdict(), Ok(()));
+        self.measure.report(scenario)
     }
 
-    fn is_over(&self) -> bool {
-        self.measure.tasks.len() as u64 >= self.scenario.tasks
-    }
-
-    fn plan_arrival(&mut self) {
-        if let Some(at) = self.load.next_arrival() {
-            self.agenda.plan(at, Event::Arrives);
+    pub(super) fn plan_arrival(&mut self) {
+        match self.load.next_arrival() {
+            Some(at) => self.agenda.plan(at, Event::Arrives),
+            None => self.arriving = false,
         }
     }
 
-    fn manager_of(&self, ticket: Ticket) -> usize {
-        // Tasks are dealt out in turn.
+    /// Tasks are dealt out in turn.
+    pub(super) fn manager_of(&self, ticket: Ticket) -> usize {
         usize::try_from(ticket.0).unwrap_or_default() % self.managers.len()
     }
 
-    fn now(&self) -> Duration {
-        Duration::from_nanos(self.now)
-    }
-
-    fn happens(&mut self, event: Event) {
-        let now = self.now();
+    pub(super) fn happens(&mut self, now: Time, event: Event) {
+        self.now = now;
+        self.rules.now = now;
+        self.rules.events += 1;
         match event {
             Event::Arrives => {
                 self.arrives();
                 self.plan_arrival();
             }
             Event::Burst => {
-                for _ in 0..self.scenario.burst_tasks() {
+                for _ in 0..self.burst.map_or(0, |(_, tasks)| tasks) {
                     self.arrives();
                 }
                 self.recovering = true;
             }
-            Event::Heard(order) => self.heard(&order),
-            Event::Answered { ticket, answer } => {
-                let manager = self.manager_of(ticket);
-                let undo = self.managers[manager].dispatcher.answered(ticket, answer, now);
-                if answer == Answer::Accepted {
-                    self.send(Event::Polled(ticket));
-                }
-                self.go_on(manager, undo);
-            }
-            Event::Reserved { ticket, answer } => {
-                let manager = self.manager_of(ticket);
-                let next = self.managers[manager].dispatcher.reserved(ticket, answer, now);
-                self.go_on(manager, next);
-            }
-            Event::Leased { ticket, answer } => {
-                let manager = self.manager_of(ticket);
-                let next = self.managers[manager].dispatcher.leased(ticket, answer, now);
-                self.go_on(manager, next);
-            }
+            Event::Sample => self.sample(),
+            Event::Heard(question) => self.heard(question),
+            Event::Told(question, told) => self.told(question, told),
+            Event::LedgerHeard(from, ask) => self.ledger_heard(from, ask),
+            Event::LedgerTold(from, lease) => self.leased(from, lease),
+            Event::Regained(from, lease) => self.regained(from, lease),
             Event::LedgerChanged { manager } => {
                 self.ask_ledger_again(manager);
                 self.go_on(manager, None);
             }
-            Event::Polled(ticket) => {
-                let Some(run) = self.runs.get_mut(&ticket) else { return };
-                run.polled = true;
-                if run.ended {
-                    self.send(Event::Over(ticket));
+            Event::Ended { at, life, key } => {
+                if self.crew.is_up(at) && self.crew.life(at) == life {
+                    self.stop(at, key, false);
                 }
             }
-            Event::Ended(ticket) => self.ended(ticket),
-            Event::Over(ticket) => self.over(ticket),
+            Event::PollOver { at, key } => self.answer_poll(at, key),
+            Event::Expires { at } => self.expire(at),
             Event::Wake { manager } => {
                 self.managers[manager].wake = None;
                 self.go_on(manager, None);
             }
+            Event::AskAgain(from) => self.ask_again(from),
+            Event::Later(from) => self.later(from),
+            Event::Probe { manager, life } => self.probe(manager, life),
+            Event::Renew { manager, life } => self.renew(manager, life),
+            Event::Fault { index, begins } => self.fault(index, begins),
         }
     }
 
     fn arrives(&mut self) {
         let takes = self.load.task_time();
         let ticket = Ticket(self.measure.arrives(self.now, takes));
+        self.rules.arrives();
         let index = self.manager_of(ticket);
-        let now = self.now();
-        let manager = &mut self.managers[index];
-        manager.dispatcher.submit(ticket, Normal, RUNTIME);
-        let fleet = manager.dispatcher.fleet();
-        let ahead = manager.dispatcher.ahead_of(ticket).unwrap_or_default();
-        let told = manager.estimate.wait(ahead, fleet.slots(), fleet.free(now));
-        if let Some(task) = self.measure.task(ticket.0) {
-            task.told = told.map(nanos);
+        if self.managers[index].down > 0 {
+            // Whoever hands it in tries again until it is taken.
+            return self.managers[index].outside.push_back(ticket);
         }
+        self.submitted(index, ticket);
         self.go_on(index, None);
     }
 
+    pub(super) fn submitted(&mut self, index: usize, ticket: Ticket) {
+        let now = Duration::from_nanos(self.now);
+        let told = self.managers[index].submit(ticket, now);
+        if let Some(task) = self.measure.task(ticket.0) {
+            task.told = told.map(nanos);
+        }
+    }
+
     /// What is to be done after something has happened to a manager.
-    fn go_on(&mut self, manager: usize, first: Option<Order>) {
-        let now = self.now();
-        let Self { managers, chance, .. } = self;
-        let it = &mut managers[manager];
+    pub(super) fn go_on(&mut self, manager: usize, first: Option<Order>) {
+        let now = Duration::from_nanos(self.now);
+        let it = &mut self.managers[manager];
+        if it.down > 0 {
+            return;
+        }
+        self.rules.line(it.dispatcher.waiting());
         let mut orders: Vec<_> = first.into_iter().collect();
+        let chance = &mut self.chance;
         orders.extend(it.dispatcher.orders(now, &mut || chance.next()));
+        self.measure.decisions += 1 + orders.len() as u64;
         let wake = it.dispatcher.next_wake(now).map(nanos);
+        let waiting = it.dispatcher.waiting();
         if let Some(at) = wake
             && it.wake.is_none_or(|planned| at < planned)
         {
@@ -238,114 +268,163 @@ impl<'a> Managers<'a> {
             self.agenda.plan(at, Event::Wake { manager });
         }
         for order in orders {
-            if let Order::Execute { ticket, executor } = order {
-                let run =
-                    Run { at: executor, ordered: self.now, fence: 0, polled: false, ended: false };
-                self.runs.insert(ticket, run);
-            }
-            self.send(Event::Heard(order));
+            self.obey(manager, order);
         }
+        self.rules.line(waiting);
         if self.recovering && self.managers.iter().all(|it| it.dispatcher.waiting() == 0) {
             self.recovering = false;
-            let at = self.scenario.burst.map_or(0, |burst| nanos(burst.at));
+            let at = self.burst.map_or(0, |(at, _)| at);
             self.measure.recovered = Some(self.now - at);
         }
     }
 
-    fn send(&mut self, event: Event) {
-        self.measure.messages += 1;
-        self.agenda.plan(self.now + self.hop, event);
+    /// A message to or from the ledger. None of those is lost.
+    pub(super) fn send(&mut self, event: Event) {
+        self.measure.message(self.now);
+        self.agenda.plan(self.now + self.wire.hop, event);
     }
 
-    fn heard(&mut self, order: &Order) {
-        let now = self.now();
-        match order {
-            Order::Execute { ticket, executor } => {
-                let answer = match self.slots.execute(*executor, ticket.0, now) {
-                    Ok(fence) => {
-                        self.started(*ticket, fence);
-                        Answer::Accepted
-                    }
-                    Err(ExecuteRefused::Full) => {
-                        self.measure.wasted += 1;
-                        Answer::Full { retry_after: RETRY_AFTER }
-                    }
-                    Err(_) => Answer::Gone,
-                };
-                self.send(Event::Answered { ticket: *ticket, answer });
-            }
-            Order::Reserve { ticket, executor } => {
-                let answer = match self.slots.reserve(*executor, ticket.0, now) {
-                    Ok(()) => Answer::Accepted,
-                    Err(_) => {
-                        self.measure.wasted += 1;
-                        Answer::Full { retry_after: RETRY_AFTER }
-                    }
-                };
-                self.send(Event::Reserved { ticket: *ticket, answer });
-            }
-            Order::Lease { ticket, executors } => {
-                let answer = self.ledger.lease(*ticket, executors);
-                self.send(Event::Leased { ticket: *ticket, answer });
-            }
-            Order::Unlease { ticket } => {
-                // Its reply changes nothing, but it is one.
-                self.measure.messages += 1;
-                let released_by = self.manager_of(*ticket);
-                let next = self.ledger.unlease(*ticket).map(|first| self.manager_of(first));
-                // Who gives back asks again by itself.
-                if let Some(manager) = next.filter(|next| *next != released_by) {
-                    self.send(Event::LedgerChanged { manager });
+    /// Asks an executor. Whatever happens to the question and its answer, something comes of it.
+    pub(super) fn ask(&mut self, from: Caller, to: ExecutorId, ask: Ask) {
+        let deadline = Wire::deadline(self.now, ask);
+        let question = Question { from, to, ask, deadline: Some(deadline) };
+        let is_counted = !matches!(ask, Ask::Capacity { .. });
+        if is_counted {
+            self.measure.message(self.now);
+        }
+        match self.wire.pass(self.now, to) {
+            Some(at) if at <= deadline => self.agenda.plan(at, Event::Heard(question)),
+            arrives => {
+                self.agenda.plan(deadline, Event::Told(question, Told::Silence));
+                if let Some(at) = arrives {
+                    let late = Question { deadline: None, ..question };
+                    self.agenda.plan(at, Event::Heard(late));
                 }
             }
         }
     }
 
-    fn started(&mut self, ticket: Ticket, fence: u64) {
-        let (Some(task), Some(run)) = (self.measure.task(ticket.0), self.runs.get_mut(&ticket))
-        else {
-            return;
+    /// Answers a question, if somebody still waits for it.
+    pub(super) fn reply(&mut self, question: Question, told: Told) {
+        let Some(deadline) = question.deadline else { return };
+        if !matches!(question.ask, Ask::Capacity { .. }) {
+            self.measure.message(self.now);
+        }
+        match self.wire.pass(self.now, question.to) {
+            Some(at) if at <= deadline => self.agenda.plan(at, Event::Told(question, told)),
+            _ => self.agenda.plan(deadline.max(self.now), Event::Told(question, Told::Silence)),
+        }
+    }
+
+    /// What an executor does with a question.
+    fn heard(&mut self, question: Question) {
+        let Question { from: Caller { key, .. }, to, ask, .. } = question;
+        if !self.crew.is_up(to) {
+            return self.reply(question, Told::Refused);
+        }
+        self.measure.decisions += 1;
+        let told = match ask {
+            Ask::Execute => self.execute(to, key),
+            Ask::Reserve => {
+                let told = self.crew.reserve(
+                    to,
+                    key,
+                    super::manager::RESERVED_FOR.min(self.lease),
+                    self.now,
+                );
+                self.plan_expiry(to);
+                told
+            }
+            Ask::Follow => match self.crew.follow(to, key, self.now) {
+                None => Told::Nothing,
+                Some(execution) => match execution.over {
+                    Some(stopped) => Told::Over { fence: execution.fence, stopped },
+                    None => {
+                        self.polls.insert((to, key), question);
+                        let held_until = self.now + nanos(POLL_MAX);
+                        if execution.ends > held_until {
+                            self.agenda.plan(held_until, Event::PollOver { at: to, key });
+                        }
+                        return;
+                    }
+                },
+            },
+            Ask::Delete => {
+                self.crew.delete(to, key, self.now);
+                self.rules.gives_up(to, self.crew.life(to), key);
+                Told::Deleted
+            }
+            Ask::Capacity { .. } => {
+                let occupancy = self.crew.occupancy(to, self.now);
+                let taken = occupancy.map_or(0, |all| all.running + all.reserved);
+                Told::Capacity { taken }
+            }
         };
-        task.started = Some(self.now);
-        run.fence = fence;
-        self.agenda.plan(self.now + task.takes, Event::Ended(ticket));
+        if told == Told::Full {
+            self.measure.waste(self.now);
+        }
+        self.reply(question, told);
     }
 
-    fn ended(&mut self, ticket: Ticket) {
-        let Some(run) = self.runs.get_mut(&ticket) else { return };
-        run.ended = true;
-        let Run { at, fence, polled, .. } = *run;
-        self.slots.finish(at, ticket.0, fence);
-        if polled {
-            self.send(Event::Over(ticket));
+    fn execute(&mut self, at: ExecutorId, key: Key) -> Told {
+        let Some(takes) = self.measure.task(key.ticket.0).map(|task| task.takes) else {
+            return Told::Gone;
+        };
+        let begun = self.crew.execute(at, key, takes, self.now);
+        if let (true, Told::Taken { fence }) = (begun.first, begun.told) {
+            self.rules.starts(at, key, fence, &self.crew);
+            self.measure.starts(key.ticket.0, self.now);
+            let life = self.crew.life(at);
+            self.agenda.plan(self.now + takes, Event::Ended { at, life, key });
+            self.plan_expiry(at);
+        }
+        begun.told
+    }
+
+    fn plan_expiry(&mut self, at: ExecutorId) {
+        if let Some(expires) = self.crew.plan_expiry(at) {
+            self.agenda.plan(expires, Event::Expires { at });
         }
     }
 
-    fn over(&mut self, ticket: Ticket) {
-        let index = self.manager_of(ticket);
-        let manager = &mut self.managers[index];
-        if let Some(run) = self.runs.remove(&ticket) {
-            manager.estimate.saw(Duration::from_nanos(self.now - run.ordered));
+    fn expire(&mut self, at: ExecutorId) {
+        if !self.crew.is_up(at) {
+            return;
         }
-        let undo = manager.dispatcher.finished(ticket);
-        // Over one connection the ledger hears that the slot is free before it hears who wants it.
-        if let Some(undo) = undo {
-            self.send(Event::Heard(undo));
+        for key in self.crew.expire(at, self.now) {
+            self.stop(at, key, true);
         }
-        if self.placement == Placement::Semaphore {
-            self.ask_ledger_again(index);
-        }
-        self.go_on(index, None);
+        self.plan_expiry(at);
     }
 
-    fn ask_ledger_again(&mut self, manager: usize) {
-        let now = self.now();
-        for order in self.managers[manager].dispatcher.ledger_changed(now) {
-            self.send(Event::Heard(order));
+    /// An execution is over.
+    fn stop(&mut self, at: ExecutorId, key: Key, stopped: bool) {
+        let Some(execution) = self.crew.finish(at, key, stopped, self.now) else { return };
+        self.measure.stops(execution.began, self.now);
+        if let Some(question) = self.polls.remove(&(at, key)) {
+            self.reply(question, Told::Over { fence: execution.fence, stopped });
         }
     }
-}
 
-fn nanos(duration: Duration) -> Time {
-    Time::try_from(duration.as_nanos()).unwrap_or(Time::MAX)
+    /// A question that was held back is answered: it runs on.
+    fn answer_poll(&mut self, at: ExecutorId, key: Key) {
+        let Some(question) = self.polls.remove(&(at, key)) else { return };
+        let told = match self.crew.follow(at, key, self.now) {
+            Some(execution) => Told::Runs { fence: execution.fence },
+            None => Told::Nothing,
+        };
+        self.reply(question, told);
+    }
+
+    /// What hangs at an executor that is killed hears that nobody is there any more.
+    pub(super) fn cut_polls(&mut self, at: ExecutorId) {
+        let last = Key { ticket: Ticket(u64::MAX), attempt: u32::MAX };
+        let first = Key { ticket: Ticket(0), attempt: 0 };
+        let cut: Vec<_> = self.polls.range((at, first)..=(at, last)).map(|(key, _)| *key).collect();
+        for key in cut {
+            if let Some(question) = self.polls.remove(&key) {
+                self.reply(question, Told::Silence);
+            }
+        }
+    }
 }

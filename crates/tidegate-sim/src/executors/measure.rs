@@ -1,5 +1,6 @@
 use super::{ExecutorsReport, ExecutorsScenario};
 use crate::agenda::Time;
+use crate::scenario::Scenario;
 
 /// Of the tasks, so many a hundred come before anything is measured: the line is still filling.
 const WARM_UP_PERCENT: u64 = 10;
@@ -9,6 +10,7 @@ const WARM_UP_PERCENT: u64 = 10;
 pub(super) struct Task {
     pub(super) arrived: Time,
     pub(super) takes: Time,
+    /// The first time.
     pub(super) started: Option<Time>,
     /// How long it was told that it would wait.
     pub(super) told: Option<Time>,
@@ -20,15 +22,51 @@ pub(super) struct Measure {
     pub(super) tasks: Vec<Task>,
     pub(super) wasted: u64,
     pub(super) messages: u64,
-    /// When the last task arrived.
+    /// When the last task arrived, or the load is over.
     pub(super) horizon: Time,
     /// When nobody waited any more after the burst.
     pub(super) recovered: Option<Time>,
+    /// Tasks that are over.
+    pub(super) over: u64,
+    /// Tasks that never were.
+    pub(super) lost: u64,
+    /// Tasks that were started twice without need.
+    pub(super) twice: u64,
+    /// How often the code that ships decided something.
+    pub(super) decisions: u64,
+    /// The phases, without what is not judged of them.
+    pub(super) windows: Vec<Window>,
+    /// From when until when something ran.
+    pub(super) runs: Vec<(Time, Time)>,
+    running: u64,
+    /// When, how many waited and how many ran.
+    pub(super) samples: Vec<(Time, u64, u64)>,
+}
+
+/// The time of a phase that is judged, and what was counted in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Window {
+    pub(super) from: Time,
+    pub(super) until: Time,
+    pub(super) messages: u64,
+    pub(super) wasted: u64,
 }
 
 // === impl Measure ===
 
 impl Measure {
+    pub(super) fn judging(scenario: &Scenario) -> Self {
+        let time = |s: f64| (s * 1e9) as Time;
+        let spans = scenario.phase_spans();
+        let windows = spans.iter().map(|span| Window {
+            from: time((span.from_s + scenario.settle_s).min(span.until_s)),
+            until: time(span.until_s),
+            messages: 0,
+            wasted: 0,
+        });
+        Self { windows: windows.collect(), ..Self::default() }
+    }
+
     pub(super) fn arrives(&mut self, arrived: Time, takes: Time) -> u64 {
         self.horizon = self.horizon.max(arrived);
         self.tasks.push(Task { arrived, takes, started: None, told: None });
@@ -37,6 +75,46 @@ impl Measure {
 
     pub(super) fn task(&mut self, task: u64) -> Option<&mut Task> {
         self.tasks.get_mut(usize::try_from(task).ok()?)
+    }
+
+    pub(super) fn starts(&mut self, task: u64, now: Time) {
+        self.running += 1;
+        if let Some(task) = self.task(task) {
+            task.started.get_or_insert(now);
+        }
+    }
+
+    /// What began then is over, or was killed.
+    pub(super) fn stops(&mut self, began: Time, now: Time) {
+        self.running = self.running.saturating_sub(1);
+        if !self.windows.is_empty() {
+            self.runs.push((began, now));
+        }
+    }
+
+    /// How many run now.
+    pub(super) fn running(&self) -> u64 {
+        self.running
+    }
+
+    pub(super) fn message(&mut self, now: Time) {
+        self.messages += 1;
+        if let Some(window) = self.windows.iter_mut().find(|it| it.has(now)) {
+            window.messages += 1;
+        }
+    }
+
+    /// A submission was refused because the executor was full.
+    pub(super) fn waste(&mut self, now: Time) {
+        self.wasted += 1;
+        if let Some(window) = self.windows.iter_mut().find(|it| it.has(now)) {
+            window.wasted += 1;
+        }
+    }
+
+    pub(super) fn sample(&mut self, now: Time) {
+        let not_over = (self.tasks.len() as u64).saturating_sub(self.over);
+        self.samples.push((now, not_over.saturating_sub(self.running), self.running));
     }
 
     pub(super) fn report(&self, scenario: &ExecutorsScenario) -> ExecutorsReport {
@@ -71,6 +149,14 @@ impl Measure {
     }
 }
 
+// === impl Window ===
+
+impl Window {
+    pub(super) fn has(&self, at: Time) -> bool {
+        (self.from..self.until).contains(&at)
+    }
+}
+
 /// How long it ran between two moments.
 fn busy(task: &Task, from: Time, until: Time) -> Time {
     let Some(started) = task.started else { return 0 };
@@ -78,7 +164,7 @@ fn busy(task: &Task, from: Time, until: Time) -> Time {
     ended.saturating_sub(started.max(from))
 }
 
-fn at_percent<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
+pub(super) fn at_percent<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied()
 }

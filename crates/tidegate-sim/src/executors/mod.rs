@@ -15,18 +15,31 @@
 //! ```
 
 mod compare;
+mod crew;
+mod driver;
+mod findings;
+mod flaw;
 mod ledger;
+mod lives;
 mod load;
+mod manager;
 mod managers;
 mod measure;
+mod message;
 mod policy;
 mod report;
+mod rules;
 mod scenario;
 mod seed_loop;
-mod slots;
+mod setup;
+mod simulate;
 mod table;
+mod wire;
 
 pub use compare::{PlacementComparison, PlacementRow, compare};
+pub use findings::{PhaseCounts, PlacementRun, Sample, TaskRun, findings};
+pub use flaw::ExecutorFlaw;
 pub use policy::{Policy, UnknownPolicy};
 pub use report::ExecutorsReport;
 pub use scenario::{Burst, ExecutorsScenario, TaskTime, run};
+pub use simulate::{simulate, simulate_flawed};

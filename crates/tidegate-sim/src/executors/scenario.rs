@@ -1,5 +1,6 @@
 use super::managers::Managers;
 use super::seed_loop::SeedLoop;
+use super::setup::Setup;
 use super::{ExecutorsReport, Policy};
 use std::time::Duration;
 
@@ -50,8 +51,10 @@ pub struct Burst {
 #[must_use]
 pub fn run(scenario: &ExecutorsScenario) -> ExecutorsReport {
     match scenario.policy {
-        Policy::Ours(placement) => Managers::new(scenario, placement).run(),
-        Policy::Seed => SeedLoop::new(scenario).run(),
+        Policy::Ours(placement) => {
+            Managers::new(Setup::untroubled(scenario), placement).run(scenario)
+        }
+        Policy::Seed => SeedLoop::new(Setup::untroubled(scenario)).run(scenario),
     }
 }
 

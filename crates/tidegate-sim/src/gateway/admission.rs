@@ -33,6 +33,20 @@ impl<'a> Simulation<'a> {
         if priority != MessagePriority::Critical {
             self.budget.record_request(self.at());
         }
+        // The share comes first: what it refuses never holds a place of the gateway's.
+        let share = tenant.filter(|_| priority != MessagePriority::Critical);
+        let share =
+            share.and_then(|tenant| self.trackers.tenants[tenant].as_ref().zip(Some(tenant)));
+        if let Some((share, tenant)) = share {
+            self.decisions += 1;
+            match share.try_admit(priority) {
+                Ok(permit) => self.requests.get_mut(id).tenant = Some(permit),
+                Err(refusal) => {
+                    let told = self.advice_of_tenants[tenant].for_one(refusal);
+                    return self.refused(id, "client_share", Some(told));
+                }
+            }
+        }
         match self.admit(priority)? {
             Ok(permit) => {
                 let request = self.requests.get_mut(id);
@@ -49,17 +63,6 @@ impl<'a> Simulation<'a> {
             let time = self.requests.get(id).work.time.as_nanos() as Time;
             self.agenda.plan(now + time, Event::Answered { id, stamp });
             return Ok(());
-        }
-        let share = tenant.and_then(|tenant| self.trackers.tenants[tenant].as_ref());
-        if let Some(share) = share {
-            self.decisions += 1;
-            match share.try_admit(priority) {
-                Ok(permit) => self.requests.get_mut(id).tenant = Some(permit),
-                Err(refusal) => {
-                    let told = self.advice.for_one(refusal);
-                    return self.refused(id, "client_share", Some(told));
-                }
-            }
         }
         self.todo.push_back(Todo::Offer(id));
         Ok(())
@@ -117,7 +120,8 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Gives back all that an attempt holds. Its state stays what it was: whoever calls this knows what comes next.
+    /// Gives back all that an attempt holds. Its state stays what it was: whoever calls this knows what comes
+    /// next.
     pub(super) fn let_go(&mut self, id: u32) {
         self.leave_worker(id);
         let leaks = self.plant == Some(Flaw::LeakedPermit);

@@ -1,5 +1,5 @@
-/// What will happen. A request is named by its place in the slab; its stamp tells whether it is still in the state that
-/// this was planned for.
+/// What will happen. A request is named by its place in the slab; its stamp tells whether it is still in the
+/// state that this was planned for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// The gateway has answered a request of the control plane itself.

@@ -1,7 +1,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A mistake that is planted on purpose, to see that the checks find it. Each is one that gateways were seen with.
+/// A mistake that is planted on purpose, to see that the checks find it. Each is one that gateways were seen
+/// with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// A limit is checked first and counted after: who comes right behind another is let in beside it.

@@ -7,8 +7,8 @@ use crate::agenda::Time;
 use std::time::Duration;
 use tidegate_core::admission::{MessagePriority, RetryBounds, Spread};
 use tidegate_core::routing::{
-    Answer, BusyThresholds, Candidates, Charge, DrainAdvisor, FreeSet, Latency, LoadReport, Loads,
-    OnSilence, Pick, Standing, Ticket, WorkerLedger,
+    Answer, BusyThresholds, Candidates, Charge, DrainAdvisor, FreeSet, HighAsked, Latency,
+    LoadReport, Loads, OnSilence, Pick, Standing, Ticket, WorkerLedger,
 };
 
 /// How long a worker's word about its load is believed.
@@ -25,6 +25,7 @@ pub(super) struct Fleet {
     free: [FreeSet; 4],
     loads: [Loads; 4],
     up: FreeSet,
+    high_asked: HighAsked,
     pick: Pick,
     turn: u64,
     latched: bool,
@@ -89,6 +90,7 @@ impl Fleet {
             free: std::array::from_fn(|_| FreeSet::new(size)),
             loads: std::array::from_fn(|_| Loads::new(size)),
             up: FreeSet::new(size),
+            high_asked: HighAsked::default(),
             pick: settings.pick,
             turn: 0,
             latched: plant == Some(Flaw::LatchedBusy),
@@ -111,6 +113,9 @@ impl Fleet {
         chance: u64,
         now: Time,
     ) -> Result<Result<(usize, Ticket), NoRoute>, Broken> {
+        // Normal is judged as High while nobody above it asks.
+        let judged = self.high_asked.judge(ask.priority, Duration::from_nanos(now));
+        let ask = &Ask { priority: judged, ..*ask };
         let lane = ask.priority.index();
         let chosen = self.choose(lane, chance, now);
         if let Some(worker) = chosen.filter(|worker| !ask.tried.has(*worker))
@@ -176,7 +181,7 @@ impl Fleet {
             for worker in free {
                 if self.stands(worker, ask.charge, lower) == Standing::Free {
                     let text = format!(
-                        "{} was refused because all workers are busy, and worker {worker} would take {lower}",
+                        "{} was refused, all being busy, and worker {worker} would take {lower}",
                         ask.priority
                     );
                     return Err(Broken::new(Broken::PRIORITY, text));

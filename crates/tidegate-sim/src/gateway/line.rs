@@ -2,8 +2,8 @@ use super::request::{Held, Slab};
 use tidegate_core::admission::{InFlightTracker, MessageClass, MessagePriority};
 use tidegate_core::outbox::{QueueConfig, RobustQueue};
 
-/// The line of one worker: how many requests it is sent at once, who waits for that, and how much of the gateway all of
-/// them may hold together.
+/// The line of one worker: how many requests it is sent at once, who waits for that, and how much of the
+/// gateway all of them may hold together.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
     share: Option<&'a InFlightTracker>,
@@ -87,7 +87,8 @@ impl<'a> Line<'a> {
         }
         let mut displaced = None;
         if waiting.len() >= bound && class == MessageClass::Dispatch {
-            // A queue of messages never drops for what starts work; of clients, the more urgent one comes first.
+            // A queue of messages never drops for what starts work; of clients, the more urgent one comes
+            // first.
             waiting.retain(|other| {
                 let goes = displaced.is_none() && other.priority > waiter.priority;
                 if goes {

@@ -1,5 +1,5 @@
-//! Requests through a gateway to workers, in virtual time over the decisions that ship: who is admitted, which worker
-//! gets it, who waits in its line, and when those who are refused come back.
+//! Requests through a gateway to workers, in virtual time over the decisions that ship: who is admitted, which
+//! worker gets it, who waits in its line, and when those who are refused come back.
 //!
 //! What the design promises is checked at every step, by counts that are not those of the decisions themselves.
 

@@ -11,7 +11,8 @@ use crate::measure::Attempt;
 use std::time::Duration;
 use tidegate_core::routing::Answer;
 
-/// How often a connection may turn out to be closed just when it is used again, before its worker is taken for broken.
+/// How often a connection may turn out to be closed just when it is used again, before its worker is taken for
+/// broken.
 const FORGIVEN_MAX: u8 = 1;
 
 impl Simulation<'_> {
@@ -184,7 +185,7 @@ impl Simulation<'_> {
     }
 }
 
-/// What the gateway makes of an answer that says that something went wrong. However quickly it came, that is not speed.
+/// What the gateway makes of the 503 of a worker that fails. However quickly it came, that is not speed.
 const FAILURE: Answer = Answer::Refused;
 
 // === impl LineRefusal ===

@@ -67,7 +67,8 @@ pub(super) struct Tried {
     count: u8,
 }
 
-/// Requests by number. A place is used again as soon as its request is over, so memory follows what is under way.
+/// Requests by number. A place is used again as soon as its request is over, so memory follows what is under
+/// way.
 #[derive(Debug, Default)]
 pub(super) struct Slab<'a> {
     places: Vec<Request<'a>>,

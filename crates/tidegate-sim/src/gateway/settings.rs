@@ -37,7 +37,7 @@ impl Settings {
         let limits = gateway.limits.map_or_else(|| Role::Gate.limits(), Into::into);
         let worker_share = gateway.worker_share.unwrap_or(WORKER_SHARE);
         let shares = workers.count > 1 && worker_share < 1.0;
-        let of_tenant = |tenant: &Tenant| tenant.share.map(|share| part_of(limits, share));
+        let of_tenant = |tenant: &Tenant| tenant.share.map(|share| limits.part(share));
         let default_queue = Role::Gate.outgoing_queue_size() + QueueConfig::default().overflow_size;
         let wait_max_ms = gateway.wait_max_ms.map(|ms| Duration::from_secs_f64(ms / 1e3));
         Self {
@@ -48,7 +48,7 @@ impl Settings {
             concurrency: gateway.concurrency.unwrap_or(0),
             queue: gateway.queue.unwrap_or(default_queue),
             wait_max: wait_max_ms.unwrap_or(WAIT_MAX).as_nanos() as Time,
-            of_worker: shares.then(|| part_of(limits, worker_share)),
+            of_worker: shares.then(|| limits.part(worker_share)),
             of_tenant: gateway.tenants.iter().map(of_tenant).collect(),
             thresholds: BusyThresholds {
                 active_decode_blocks: gateway.active_decode_blocks,
@@ -75,20 +75,5 @@ impl Settings {
             };
             self.thresholds.for_priority(of, Shares::default())
         })
-    }
-}
-
-/// The limits of who may hold a share of the gateway: a share of one place is still one.
-fn part_of(limits: PriorityLimits, share: f64) -> PriorityLimits {
-    let part = |limit: u16| match limit {
-        0 => 0,
-        limit => ((f64::from(limit) * share).ceil() as u16).max(1),
-    };
-    PriorityLimits {
-        high: part(limits.high),
-        normal: part(limits.normal),
-        low: part(limits.low),
-        global_limit: part(limits.global_limit),
-        critical_reserve: 0,
     }
 }

@@ -20,7 +20,8 @@ use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
 use tidegate_core::retry::{BudgetLimits, RetryBudget};
 
-/// How often the advisors look, the workers are asked for their load, and tried to be reached: what the server does.
+/// How often the advisors look, the workers are asked for their load, and tried to be reached: what the server
+/// does.
 const OBSERVE_EVERY: Time = 100_000_000;
 const SCRAPE_EVERY: Time = 250_000_000;
 const PROBE_EVERY: Time = 1_000_000_000;
@@ -28,7 +29,8 @@ const PROBE_EVERY: Time = 1_000_000_000;
 /// Clients that would come back later than this after the end give up.
 const PATIENCE: Time = 5_000_000_000;
 
-/// How long nothing may happen before what is still tight counts as latched: a report is believed for five seconds.
+/// How long nothing may happen before what is still tight counts as latched: a report is believed for five
+/// seconds.
 const QUIET: Time = 6_000_000_000;
 
 /// Runs a scenario of a gateway to its end, and on until everything is over.
@@ -57,6 +59,7 @@ pub(super) struct Simulation<'a> {
     pub(super) plant: Option<Flaw>,
     pub(super) trackers: &'a Trackers,
     pub(super) advice: Advice,
+    pub(super) advice_of_tenants: Vec<Advice>,
     pub(super) budget: RetryBudget,
     pub(super) fleet: Fleet,
     pub(super) lines: Vec<Line<'a>>,
@@ -129,6 +132,11 @@ impl<'a> Simulation<'a> {
         }
         Self {
             advice: Advice::new(settings.retry),
+            advice_of_tenants: trackers
+                .tenants
+                .iter()
+                .map(|_| Advice::new(settings.retry))
+                .collect(),
             budget: RetryBudget::new(BudgetLimits::default()),
             fleet: Fleet::new(&settings, plant),
             lines: trackers.workers.iter().map(line).collect(),
@@ -222,6 +230,11 @@ impl<'a> Simulation<'a> {
 
     fn observe(&mut self) -> Result<(), Broken> {
         self.advice.observe(self.now, &self.trackers.gateway);
+        for (advice, share) in self.advice_of_tenants.iter_mut().zip(&self.trackers.tenants) {
+            if let Some(share) = share {
+                advice.observe(self.now, share);
+            }
+        }
         self.fleet.tick(self.now);
         self.plan_again(OBSERVE_EVERY, Event::Observe);
         self.check_sums()

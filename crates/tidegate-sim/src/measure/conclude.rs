@@ -70,8 +70,8 @@ impl Recorder {
         }
     }
 
-    /// Of the refusals of this group by limits that are everybody's, how many came beside a lower priority that was
-    /// let in.
+    /// Of the refusals of this group by limits that are everybody's, how many came beside a lower priority that
+    /// was let in.
     fn inversions(&self, group: &Group, phase: Option<usize>) -> f64 {
         let priority = |class: usize| self.scenario.classes[class].priority;
         let is_shared = |reason: u8| {

@@ -29,7 +29,8 @@ pub(super) struct Group {
 // === impl Group ===
 
 impl Group {
-    /// Everyone who asks for a worker, each class, each priority and each tenant, in this order, and the answers of healthy workers.
+    /// Everyone who asks for a worker, each class, each priority and each tenant, in this order, and the
+    /// answers of healthy workers.
     pub(super) fn all(classes: &[Class], with_healthy: bool) -> Vec<Self> {
         let mut groups = Vec::new();
         let mut add = |name: String, healthy: bool, is_in: &dyn Fn(&Class) -> bool| {

@@ -6,8 +6,8 @@ use std::time::Duration;
 /// Reasons that are told apart; all others are one.
 const REASONS_MAX: usize = 32;
 
-/// Counts what happens to the requests of a scenario with a gateway. All its memory is bounded by the scenario, not by
-/// how many requests there are.
+/// Counts what happens to the requests of a scenario with a gateway. All its memory is bounded by the scenario,
+/// not by how many requests there are.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     pub(super) scenario: Scenario,

@@ -6,7 +6,10 @@ use tidegate_core::window::{Grant, StageSample};
 pub(super) struct Channel {
     pub(super) waiting: u64,
     pub(super) leased: u64,
-    credits: u64,
+    /// What is granted.
+    pub(super) credits: u64,
+    /// What of it is free: below zero when it was cut below what is held, until that is given back.
+    pub(super) free: i64,
     bytes_max: u64,
     item_bytes: u64,
     arrived: u64,
@@ -25,6 +28,7 @@ impl Channel {
             waiting: 0,
             leased: 0,
             credits: grant.credits,
+            free: grant.credits as i64,
             bytes_max: grant.bytes,
             item_bytes,
             arrived: 0,
@@ -35,6 +39,7 @@ impl Channel {
     }
 
     pub(super) fn resize(&mut self, grant: &Grant) {
+        self.free += grant.credits as i64 - self.credits as i64;
         self.credits = grant.credits;
         self.bytes_max = grant.bytes;
     }
@@ -50,9 +55,10 @@ impl Channel {
 
     /// Takes as many of these as there are credits for. Of the others the sender is told to wait.
     pub(super) fn send(&mut self, items: u64) -> u64 {
-        let by_items = self.credits.saturating_sub(self.items());
+        let by_items = self.free.max(0) as u64;
         let by_bytes = self.bytes_max.saturating_sub(self.bytes()) / self.item_bytes;
         let taken = items.min(by_items).min(by_bytes);
+        self.free -= taken as i64;
         self.waiting += taken;
         self.arrived += taken;
         self.waits = taken < items;
@@ -75,6 +81,7 @@ impl Channel {
 
     pub(super) fn release(&mut self, items: u64) {
         self.leased -= items;
+        self.free += items as i64;
         self.departed += items;
     }
 

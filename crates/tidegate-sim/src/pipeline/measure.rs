@@ -1,5 +1,5 @@
 use super::channel::Channel;
-use super::model::STEP;
+use super::stages::STEP;
 use super::{FaultKind, PipelineReport, PipelineScenario, Tick};
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -3,6 +3,9 @@
 //! Five stages, each with the window that its channel has: a sender without a credit waits, nothing is dropped.
 //! Service takes time that is drawn, load comes in shapes, and a fault can block or slow a stage.
 //!
+//! [`simulate`] runs a scenario file and checks at every step what must always hold; [`run`] is what laws are
+//! compared with. What a drill of the same file finds is counted by the same [`FlowRecorder`].
+//!
 //! ```
 //! use std::time::Duration;
 //! use tidegate_core::window::Law;
@@ -15,19 +18,25 @@
 //! # Ok::<(), tidegate_core::window::WindowConfigError>(())
 //! ```
 
+mod audit;
 mod channel;
 mod compare;
 mod convergence;
+mod flow;
 mod load;
 mod measure;
 mod model;
 mod report;
 mod scenario;
 mod server;
+mod simulate;
+mod stages;
 mod table;
 
 pub use compare::{Comparison, Row, compare};
+pub use flow::{FlowPicture, FlowRecorder};
 pub use load::Load;
 pub use model::run;
 pub use report::{PipelineReport, Tick};
 pub use scenario::{Fault, FaultKind, PipelineScenario, Spread, StageModel};
+pub use simulate::simulate;

@@ -44,8 +44,8 @@ pub struct Replayed {
     pub outcome: Outcome,
 }
 
-/// Replays a recording with the limits that it has, and with these settings if there are any. The same recording, settings
-/// and seed give the same.
+/// Replays a recording with the limits that it has, and with these settings if there are any. The same
+/// recording, settings and seed give the same.
 #[must_use]
 pub fn compare(recording: &Recording, settings: &[Setting], seed: u64) -> Comparison {
     let times = times(recording, seed);
@@ -90,8 +90,8 @@ mod tests {
     use tidegate_core::admission::MessagePriority::{Low, Normal};
     use tidegate_core::admission::{MessagePriority, PriorityLimits, Reason, Sharing};
 
-    /// A recording that the shipped admission made, of requests of 1 to 50 ms that come four times as fast as there is
-    /// room for: what happened is known to the last decision.
+    /// A recording that the shipped admission made, of requests of 1 to 50 ms that come four times as fast as
+    /// there is room for: what happened is known to the last decision.
     fn made(requests: u64) -> Recording {
         let limits = PriorityLimits::new(20, 0, 12, 8);
         let limits = Limits { limits, sharing: Sharing::Strict };

@@ -1,7 +1,7 @@
 //! What other limits would have done to a load that was recorded.
 //!
-//! A [`Recording`] has the decisions of a gateway as they were, one line a request. [`compare`] lets its requests come
-//! again, at the same moments, to the admission that ships.
+//! A [`Recording`] has the decisions of a gateway as they were, one line a request. [`compare`] lets its
+//! requests come again, at the same moments, to the admission that ships.
 
 mod compare;
 mod limits;

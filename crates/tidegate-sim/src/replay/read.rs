@@ -100,8 +100,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes what stands after the last whole line. What was cut off there is left out: a recorder that was killed leaves
-    /// it.
+    /// Takes what stands after the last whole line. What was cut off there is left out: a recorder that was
+    /// killed leaves it.
     ///
     /// # Errors
     ///

@@ -28,7 +28,8 @@ pub struct Recording {
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it came, in microseconds from the recording's beginning. What came before and ended after it is before 0.
+    /// When it came, in microseconds from the recording's beginning. What came before and ended after it is
+    /// before 0.
     pub at_us: i64,
     /// How long it held its place, in microseconds, if it had one.
     pub took_us: Option<u64>,

@@ -5,8 +5,8 @@ use crate::random::SplitMix64;
 use std::collections::BTreeMap;
 use tidegate_core::admission::{MessagePriority, Reason};
 
-/// How long each request takes if it is let in, in microseconds. What was refused then has no time: it is drawn from those
-/// of its priority that were admitted, else from all that were, else it is nothing.
+/// How long each request takes if it is let in, in microseconds. What was refused then has no time: it is drawn
+/// from those of its priority that were admitted, else from all that were, else it is nothing.
 pub(super) fn times(recording: &Recording, seed: u64) -> Vec<u64> {
     let mut known: [Vec<u64>; 4] = Default::default();
     let mut all = Vec::new();
@@ -26,9 +26,9 @@ pub(super) fn times(recording: &Recording, seed: u64) -> Vec<u64> {
     arrivals.map(|arrival| arrival.took_us.unwrap_or_else(|| drawn(arrival.priority))).collect()
 }
 
-/// Lets every request come when it came, and asks `admit` for it; what is let in holds what `admit` gives until its time is
-/// over. With the outcome: how many requests were let in or refused as they were in the recording, of how many that
-/// admission decided.
+/// Lets every request come when it came, and asks `admit` for it; what is let in holds what `admit` gives until
+/// its time is over. With the outcome: how many requests were let in or refused as they were in the recording,
+/// of how many that admission decided.
 pub(super) fn sweep<P>(
     recording: &Recording,
     times: &[u64],

@@ -39,8 +39,8 @@ pub fn judge(expectations: &[Expectation], findings: &Findings, mode: Mode) -> V
 // === impl Check ===
 
 impl Check {
-    /// What came, in words. What is rounded stays on its side of the range: 0.9499 is not shown as 0.950 where at least
-    /// 0.95 was expected.
+    /// What came, in words. What is rounded stays on its side of the range: 0.9499 is not shown as 0.950 where
+    /// at least 0.95 was expected.
     #[must_use]
     pub fn came(&self) -> String {
         let Some(found) = self.found else { return "nothing was measured".to_owned() };

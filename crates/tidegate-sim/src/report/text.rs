@@ -11,8 +11,8 @@ const COLUMNS: usize = 100;
 /// Words are cut to no less than this.
 const WORDS_MIN: usize = 14;
 
-/// The report for a terminal: a heading, tables, notes, how well the generator kept to its schedule, each check, and
-/// the verdict in the last line.
+/// The report for a terminal: a heading, tables, notes, how well the generator kept to its schedule, each
+/// check, and the verdict in the last line.
 #[must_use]
 pub fn render(report: &Report) -> String {
     Text(report).to_string()
@@ -149,7 +149,8 @@ impl fmt::Display for Aligned<'_> {
 }
 
 impl Aligned<'_> {
-    /// How wide each column is. Where the table would be too wide for a terminal its words are cut, its numbers never.
+    /// How wide each column is. Where the table would be too wide for a terminal its words are cut, its numbers
+    /// never.
     fn widths(&self, head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
         let width_of =
             |line: &[String], at: usize| line.get(at).map_or(0, |cell| cell.chars().count());

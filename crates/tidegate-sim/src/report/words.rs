@@ -1,6 +1,7 @@
 //! How names and numbers are written for people.
 
-/// How a name from outside is shown: without what would move a terminal's cursor or turn the direction of the text.
+/// How a name from outside is shown: without what would move a terminal's cursor or turn the direction of the
+/// text.
 pub(super) fn printable(c: char) -> char {
     let turns =
         matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -29,7 +30,7 @@ pub(super) fn thousands(count: u64) -> String {
 /// A number with about three digits that mean something, and none that don't: `0.05`, `12.3`, `1,234`.
 pub(super) fn short(value: f64) -> String {
     let size = value.abs();
-    if size >= 1000.0 && size < 1e15 {
+    if (1000.0..1e15).contains(&size) {
         let sign = if value < 0.0 { "−" } else { "" };
         return format!("{sign}{}", thousands(size.round() as u64));
     }

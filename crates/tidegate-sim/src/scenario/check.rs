@@ -304,6 +304,7 @@ impl Scenario {
                 what,
                 StoredOfOffered
                     | StoredOfCapacity
+                    | StoredOfPossible
                     | Lost
                     | Twice
                     | LagP99Ms

@@ -10,8 +10,8 @@ use tidegate_core::admission::MessagePriority;
 pub struct Class {
     /// What it is called in expectations and reports.
     pub name: String,
-    /// What it claims to be. Critical ones ask the gateway's control plane, which answers them itself: no client can
-    /// claim that for a request to a worker.
+    /// What it claims to be. Critical ones ask the gateway's control plane, which answers them itself: no
+    /// client can claim that for a request to a worker.
     #[serde(default = "normal")]
     pub priority: MessagePriority,
     /// Whose requests they are, by a name of `[[gateway.tenant]]`.
@@ -26,14 +26,14 @@ pub struct Class {
     /// Loads in some phases that differ from the phase's own, by the phase's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub loads: BTreeMap<String, f64>,
-    /// What a request asks of a worker; for critical ones, how long the gateway is taken to work on them where it is
-    /// simulated.
+    /// What a request asks of a worker; for critical ones, how long the gateway is taken to work on them where
+    /// it is simulated.
     pub service: Service,
     /// Bytes of a request's body.
     #[serde(default)]
     pub body_bytes: u32,
-    /// An answer that comes later is of no use, in milliseconds from when an attempt was due. The client waits no longer
-    /// for that attempt.
+    /// An answer that comes later is of no use, in milliseconds from when an attempt was due. The client waits
+    /// no longer for that attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<f64>,
     /// What its clients do when they are refused. Without it they go away.
@@ -72,8 +72,8 @@ pub enum RetryWait {
 // === impl RetryPlan ===
 
 impl RetryPlan {
-    /// How long a client waits before it comes back for the `attempt`-th time (1 is the first), with a number drawn
-    /// evenly from 0 … 1; `None` when it gives up.
+    /// How long a client waits before it comes back for the `attempt`-th time (1 is the first), with a number
+    /// drawn evenly from 0 … 1; `None` when it gives up.
     #[must_use]
     pub fn wait(&self, attempt: u32, told: Option<Duration>, uniform: f64) -> Option<Duration> {
         if attempt > self.times {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct ExecutorsWorld {
     /// Executors, each with one slot.
     pub executors: u32,
-    /// Managers, or in the seed's own loop workers; one by default.
+    /// Managers, each with its share of the tasks; one by default. The seed's own loop has as many workers as
+    /// there are executors.
     #[serde(default = "one")]
     pub managers: u32,
     /// How long a task takes, in milliseconds.

@@ -7,8 +7,8 @@ use std::fmt;
 pub struct Expectation {
     /// Which figure.
     pub what: What,
-    /// Of whom: `all` (who ask for a worker, so not the critical ones), a class, `priority:low`, `tenant:NAME`, `healthy` (answers of workers that no fault names), or
-    /// a placement.
+    /// Of whom: `all` (who ask for a worker, so not the critical ones), a class, `priority:low`, `tenant:NAME`,
+    /// `healthy` (answers of workers that no fault names), or a placement.
     #[serde(default = "all")]
     pub of: String,
     /// In which phase; without it in all of the time that is judged.
@@ -59,8 +59,8 @@ pub enum What {
     LatencyP50Ms,
     /// The 99th percentile.
     LatencyP99Ms,
-    /// Gateway: of the refusals, the share that came in a stretch of 100 ms in which a lower priority was let in that
-    /// the same limit could have refused instead.
+    /// Gateway: of the refusals, the share that came in a stretch of 100 ms in which a lower priority was let
+    /// in that the same limit could have refused instead.
     Inversions,
     /// Seconds from the end of the last fault until all is as it was before the first, and stays so.
     RecoveryS,
@@ -68,6 +68,8 @@ pub enum What {
     StoredOfOffered,
     /// Pipeline: records stored a second, of what the store can do.
     StoredOfCapacity,
+    /// Pipeline: records stored, of those that the same stages would have stored with windows without end.
+    StoredOfPossible,
     /// Pipeline: records that are neither stored nor held by anyone. Executors: tasks that never ended.
     Lost,
     /// Pipeline: records stored twice. Executors: attempts that were started twice.
@@ -145,6 +147,7 @@ impl What {
             Self::RecoveryS => "recovery_s",
             Self::StoredOfOffered => "stored_of_offered",
             Self::StoredOfCapacity => "stored_of_capacity",
+            Self::StoredOfPossible => "stored_of_possible",
             Self::Lost => "lost",
             Self::Twice => "twice",
             Self::LagP99Ms => "lag_p99_ms",

@@ -24,7 +24,7 @@ pub struct Fault {
     /// `fails`, `loss`: the share of requests or messages, 0 … 1. `capacity`: the share of places that is left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// `delay`: what messages take on top, in milliseconds.
+    /// `delay`: what messages take on top at most, drawn evenly, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added_ms: Option<f64>,
 }
@@ -48,7 +48,8 @@ pub enum FaultKind {
     Blocked,
     /// A `share` of the messages between managers and executors is lost. Only simulated.
     Loss,
-    /// Messages between managers and executors take `added_ms` longer. Only simulated.
+    /// Messages between managers and executors take up to `added_ms` longer, so that some overtake others. Only
+    /// simulated.
     Delay,
     /// Managers are killed, and started again when it is over.
     ManagerDead,

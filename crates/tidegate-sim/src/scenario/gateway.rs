@@ -101,8 +101,8 @@ impl From<Limits> for PriorityLimits {
 // === impl Workers ===
 
 impl Workers {
-    /// Requests a second that all of them can do, for this mix of classes at a load of 1. Critical ones don't come to
-    /// workers.
+    /// Requests a second that all of them can do, for this mix of classes at a load of 1. Critical ones don't
+    /// come to workers.
     ///
     /// By `share` a class has a share of the capacity, and by `per_s` a rate: with both in one scenario the rates
     /// count as what they are of a capacity for the shares alone.

@@ -22,6 +22,6 @@ pub use fault::{Fault, FaultKind};
 pub use gateway::{GatewayWorld, Limits, Tenant, Workers};
 pub use load::{Phase, PhaseSpan, Spacing, Wave};
 pub use mistake::{Mistake, ScenarioError};
-pub use pipeline::PipelineWorld;
+pub use pipeline::{OTHERS_FASTER, PipelineWorld};
 pub use service::{Service, Work};
 pub use whole::{Scenario, Short, World};

@@ -1,5 +1,6 @@
+use super::{FaultKind, Scenario};
 use serde::{Deserialize, Serialize};
-use tidegate_core::window::Law;
+use tidegate_core::window::{Law, Stage};
 
 /// The ingestion pipeline, and what is sent into it.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
@@ -20,6 +21,38 @@ pub struct PipelineWorld {
     /// Records in a batch.
     #[serde(default = "hundred")]
     pub batch_records: u32,
+}
+
+/// How many times as fast as the store the other stages are in the simulator.
+pub const OTHERS_FASTER: f64 = 4.0;
+
+// === impl Scenario ===
+
+impl Scenario {
+    /// Records a second that the slowest stage of the pipeline does at this moment; 0 while one is blocked, and
+    /// without a pipeline.
+    #[must_use]
+    pub fn flows_per_s(&self, now_s: f64) -> f64 {
+        let store_per_s = self.pipeline.as_ref().map_or(0.0, |world| world.store_per_s);
+        let of = |stage: Stage| {
+            let faster = if stage == Stage::Store { 1.0 } else { OTHERS_FASTER };
+            self.slowness(stage, now_s).map_or(0.0, |slowness| store_per_s * faster / slowness)
+        };
+        Stage::ALL.map(of).into_iter().fold(f64::INFINITY, f64::min)
+    }
+
+    /// How many times as long the work of a stage takes at this moment, by all its faults together; `None`
+    /// while it is blocked.
+    #[must_use]
+    pub fn slowness(&self, stage: Stage, now_s: f64) -> Option<f64> {
+        let on =
+            self.faults.iter().filter(|fault| fault.stage == Some(stage) && fault.is_on(now_s));
+        on.map(|fault| match fault.kind {
+            FaultKind::Blocked => None,
+            _ => Some(fault.factor.unwrap_or(1.0)),
+        })
+        .try_fold(1.0, |product, factor| Some(product * factor?))
+    }
 }
 
 fn one() -> f64 {

@@ -108,10 +108,13 @@ impl Scenario {
         PhaseSpan::of(&self.phases, self.duration_s)
     }
 
-    /// Requests a second that the workers can do, for the mix of its classes at a load of 1; `None` where there is no
-    /// gateway.
+    /// Requests a second that the workers can do, for the mix of its classes at a load of 1, or records a second
+    /// that the store does; `None` where there is neither.
     #[must_use]
     pub fn capacity_per_s(&self) -> Option<f64> {
+        if let Some(pipeline) = &self.pipeline {
+            return Some(pipeline.store_per_s);
+        }
         let workers = self.workers.as_ref()?;
         Some(workers.capacity_per_s(&self.classes))
     }

@@ -1,5 +1,5 @@
-//! The shortest replay of something that must never be: the same scenario with less in it, as long as it still shows
-//! the same.
+//! The shortest replay of something that must never be: the same scenario with less in it, as long as it still
+//! shows the same.
 
 mod edits;
 mod search;

@@ -3,7 +3,7 @@ use crate::scenario::Scenario;
 use crate::violation::Violation;
 
 /// So many runs are tried at most.
-const TRIES_MAX: u32 = 200;
+const TRIES_MAX: u32 = 120;
 /// Rates are halved no further than to this.
 const RATE_LEAST: f64 = 1.0 / 64.0;
 
@@ -20,8 +20,8 @@ pub struct Replay {
     pub tries: u32,
 }
 
-/// Leaves out of a scenario whatever can be left out, one thing after the other, as long as `run` still breaks the same
-/// invariant. Bounded in tries, so not always the smallest there is.
+/// Leaves out of a scenario whatever can be left out, one thing after the other, as long as `run` still breaks
+/// the same invariant. Bounded in tries, so not always the smallest there is.
 #[must_use]
 pub fn shrink(
     scenario: &Scenario,
@@ -54,10 +54,22 @@ pub fn shrink(
     }
 }
 
-/// What could be left out next, what promises most first.
+/// What could be left out next. What happens comes before when: a run that ends as soon as a fault has shown it
+/// could not do without that fault any more, where a longer one shows it without.
 fn candidates(whole: &Scenario, best: &Replay) -> Vec<Edits> {
     let edits = &best.edits;
     let mut candidates = Vec::new();
+    for index in (0..whole.faults.len()).filter(|index| !edits.without_faults.contains(index)) {
+        let without_faults = [&edits.without_faults[..], &[index]].concat();
+        candidates.push(Edits { without_faults, ..edits.clone() });
+    }
+    if best.scenario.classes.len() > 1 {
+        for class in &best.scenario.classes {
+            let without_classes =
+                [&edits.without_classes[..], std::slice::from_ref(&class.name)].concat();
+            candidates.push(Edits { without_classes, ..edits.clone() });
+        }
+    }
     let now_s = best.scenario.duration_s;
     // Until just after it was seen; where that is after the end, until half of what there is.
     let seen_s = best.violation.at.as_secs_f64();
@@ -65,16 +77,6 @@ fn candidates(whole: &Scenario, best: &Replay) -> Vec<Edits> {
         let until_s = (until_s * 1e3).round() / 1e3;
         if until_s >= 0.1 && until_s < now_s - 0.0005 {
             candidates.push(Edits { until_s: Some(until_s), ..edits.clone() });
-        }
-    }
-    for index in (0..whole.faults.len()).filter(|index| !edits.without_faults.contains(index)) {
-        let without_faults = [&edits.without_faults[..], &[index]].concat();
-        candidates.push(Edits { without_faults, ..edits.clone() });
-    }
-    if best.scenario.classes.len() > 1 {
-        for class in &best.scenario.classes {
-            let without_classes = [&edits.without_classes[..], &[class.name.clone()]].concat();
-            candidates.push(Edits { without_classes, ..edits.clone() });
         }
     }
     if let Some(workers) = best.scenario.workers.filter(|workers| workers.count > 1) {

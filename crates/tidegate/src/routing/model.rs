@@ -3,7 +3,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
-use tidegate_core::routing::{BusyThresholds, FreeSet, Loads, Shares, Standing, Threshold};
+use tidegate_core::routing::{
+    BusyThresholds, FreeSet, HighAsked, Loads, Shares, Standing, Threshold,
+};
 
 /// The name that stands for requests whose model nobody knows.
 pub const ANY_MODEL: &str = "*";
@@ -15,6 +17,8 @@ pub(super) struct Model {
     thresholds: ArcSwap<Limits>,
     /// Of [`BusyThresholds`], how much each priority may use.
     shares: Shares,
+    /// When High asked last: two that note it at once may lose one of two moments that are the same.
+    high_asked: AtomicU64,
     pub ended: AtomicU64,
     pub refused: AtomicU64,
     pub held: AtomicU64,
@@ -64,6 +68,7 @@ impl Model {
             name: name.into(),
             thresholds: ArcSwap::from_pointee(Limits::new(thresholds, shares)),
             shares,
+            high_asked: AtomicU64::new(HighAsked::default().into_word()),
             ended: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             held: AtomicU64::new(0),
@@ -78,6 +83,18 @@ impl Model {
 
     pub fn limits(&self) -> Limits {
         **self.thresholds.load()
+    }
+
+    /// Notes a request of this priority, and says as which it is judged now.
+    pub fn judge(&self, priority: MessagePriority, now: Duration) -> MessagePriority {
+        let before = self.high_asked.load(Ordering::Relaxed);
+        let mut asked = HighAsked::from_word(before);
+        let judged = asked.judge(priority, now);
+        let after = asked.into_word();
+        if after != before {
+            self.high_asked.store(after, Ordering::Relaxed);
+        }
+        judged
     }
 
     pub fn was_changed(&self) -> bool {

@@ -46,7 +46,7 @@ pub struct PushRouter {
 pub struct Ask<'a> {
     /// The model it names. `None`: any worker will do.
     pub model: Option<&'a str>,
-    /// Its priority. Low leaves some room for the others.
+    /// Its priority. Low leaves some room for the others, and Normal for High while that asks.
     pub priority: MessagePriority,
     /// What it will cost.
     pub charge: Charge,
@@ -110,6 +110,7 @@ impl PushRouter {
     ) -> Result<Assignment, RouteError> {
         let table = self.monitor.table();
         let pool = table.pool(ask.model);
+        let ask = &Ask { priority: pool.board.model.judge(ask.priority, now), ..*ask };
         if let (Pick::Direct, Some(name)) = (self.pick, ask.direct) {
             return self.route_to(pool, name, ask);
         }
@@ -160,7 +161,7 @@ impl PushRouter {
     /// refused before its model is known.
     #[must_use]
     pub fn any_room(&self, priority: MessagePriority) -> bool {
-        self.monitor.table().any_room(priority)
+        self.monitor.table().any_room(priority, self.monitor.now())
     }
 
     fn choose(

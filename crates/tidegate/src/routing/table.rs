@@ -87,10 +87,12 @@ impl Table {
     }
 
     /// Whether a request could be sent to someone, whatever its model. If not, it need not be known.
-    pub fn any_room(&self, priority: MessagePriority) -> bool {
+    pub fn any_room(&self, priority: MessagePriority, now: Duration) -> bool {
         // Where all are down, one is asked all the same.
-        let takes =
-            |pool: &Pool| !pool.board.free(priority).is_empty() || pool.board.up().is_empty();
+        let takes = |pool: &Pool| {
+            let judged = pool.board.model.judge(priority, now);
+            !pool.board.free(judged).is_empty() || pool.board.up().is_empty()
+        };
         if !self.several {
             return takes(self.pool(None));
         }

@@ -77,7 +77,8 @@ fn unknown(name: &str) -> String {
     )
 }
 
-/// The same in another time. What is not judged of a phase stays as long as it was, but never more than half of it.
+/// The same in another time. What is not judged of a phase stays as long as it was, but never more than half of
+/// it.
 fn stretched(scenario: &Scenario, duration: Duration) -> Result<Scenario, Failure> {
     let form = Scenario { short: None, ..scenario.lasting(duration.as_secs_f64()) };
     let spans = form.phase_spans();

@@ -29,6 +29,12 @@ pub fn run(flags: &DrillFlags) -> Result<ExitCode, Failure> {
         })?;
         let _ = writeln!(io::stderr(), "tidegate: the report is in {}", path.display());
     }
+    // The text has it, the page has it, and who reads the figures of a machine's report may not look there.
+    if let Some(warning) =
+        report.schedule.and_then(|schedule| schedule.warning()).filter(|_| flags.json)
+    {
+        let _ = writeln!(io::stderr(), "tidegate: {warning}");
+    }
     match flags.json {
         true => put(&print::json(&report)?),
         false => put(&text::render(&report)),

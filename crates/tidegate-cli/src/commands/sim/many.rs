@@ -139,11 +139,13 @@ impl Summary {
         let value =
             |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"));
         for check in &self.checks {
-            let verdict = if check.held == self.runs() { "held" } else { "MISSED" };
+            let (verdict, count) = match self.runs() - check.held {
+                0 => ("held", check.held),
+                missed => ("MISSED", missed),
+            };
             let _ = writeln!(
                 text,
-                "{verdict} in {} of {}: {}: {} … {}, median {}",
-                check.held,
+                "{verdict} in {count} of {}: {}: {} … {}, median {}",
                 self.runs(),
                 check.expected,
                 value(check.least),

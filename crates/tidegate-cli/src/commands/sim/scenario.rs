@@ -32,7 +32,7 @@ pub fn find(name: &str) -> Result<Scenario, Failure> {
     let text = std::fs::read_to_string(name).map_err(|error| {
         let names: Vec<_> = catalog::shipped().map(|(name, _)| name).collect();
         Failure::Usage(format!(
-            "{name:?} is no scenario that ships, and no file that can be read ({error}); there are {}",
+            "{name:?} is no scenario that ships, and no file to read ({error}); there are {}",
             names.join(", ")
         ))
     })?;

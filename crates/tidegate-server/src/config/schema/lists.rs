@@ -57,10 +57,15 @@ pub const LISTS: &[List] = &[
     },
     List {
         key: "client",
-        doc: "Who may claim which priority, known by a bearer token.",
+        doc: "Who may claim which priority and hold how much of the gateway, known by a bearer token.",
         max: 10_000,
         short: None,
-        example: &[("name", "batch"), ("token_env", "BATCH_TOKEN"), ("max_priority", "low")],
+        example: &[
+            ("name", "batch"),
+            ("token_env", "BATCH_TOKEN"),
+            ("max_priority", "low"),
+            ("share", "0.5"),
+        ],
         fields: &[
             text("name", clients::NAME_SHAPE, clients::is_name, "Its name in logs and metrics."),
             unset(
@@ -79,6 +84,11 @@ pub const LISTS: &[List] = &[
                 Kind::Priority,
                 Fallback::Is("high"),
                 "The highest priority it may claim.",
+            ),
+            unset(
+                "share",
+                Kind::Ratio { min: 0.0, max: 1.0 },
+                "How much of each admission limit its requests may hold together, at least one place.",
             ),
         ],
     },

@@ -133,7 +133,7 @@ pub const SETTINGS: &[Field] = &[
     share(
         "routing.normal_share",
         "0.95",
-        "How much of each threshold Normal may use; the rest is for High. Of few places it may use all.",
+        "How much of each threshold Normal may use while High asks. Of few places it may use all.",
     ),
     share(
         "routing.low_share",

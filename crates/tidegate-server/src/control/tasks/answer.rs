@@ -8,7 +8,7 @@ use crate::control::json_response;
 use crate::control::read_body::collect;
 use crate::gateway::{Busy, Shared};
 use crate::manager::{DeskError, TaskDesk};
-use crate::proxy::{Claim, Gatekeeper, GatewayBody, Unauthorized, read_away};
+use crate::proxy::{Claim, Gatekeeper, GatewayBody, Unauthorized, admit, read_away};
 use crate::rescue::{self, Asker, Unread};
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
@@ -18,7 +18,7 @@ use http_body::Body;
 use serde_json::json;
 use std::time::Duration;
 use tidegate::task::{OutputChunk, OutputStream, TaskId, TaskStatus};
-use tidegate::{MessagePriority, OwnedPermit, Refusal};
+use tidegate::{MessagePriority, Outcome};
 
 /// How long a submission may take to come: a task at its limits in that time is 100 KiB a second.
 const READ_MAX: Duration = Duration::from_secs(30);
@@ -68,11 +68,16 @@ pub async fn answer_task<B: Body<Data = Bytes> + Unpin>(
             return asker.fit(rescue::task(&error, asker), unread);
         }
     };
-    let permit = match admit(shared, priority(&ask, claim, &door)) {
-        Ok(permit) => permit,
-        Err(refusal) => {
+    let share = match door {
+        Door::Clients(_) => claim.client.and_then(|client| shared.gatekeeper.share_of(client)),
+        Door::Operators => None,
+    };
+    // What a dry run would have refused is counted for what is proxied.
+    let places = match admit(shared, priority(&ask, claim, &door), share, |_| ()) {
+        Ok(places) => places,
+        Err(no_place) => {
             let unread = read_away(request).await;
-            return asker.fit(rescue::refused(shared, refusal, asker), unread);
+            return asker.fit(rescue::refused(shared, no_place, asker), unread);
         }
     };
     let (parts, body) = request.into_parts();
@@ -80,10 +85,10 @@ pub async fn answer_task<B: Body<Data = Bytes> + Unpin>(
     let (answer, unread) = answering.answer(ask, body, door).await;
     match answer {
         Ok(response) => {
-            permit.success();
+            places.finish(Outcome::Success);
             asker.fit(response, unread)
         }
-        // Dropped, the permit says nothing about the load.
+        // Dropped, the places say nothing about the load.
         Err(error) => asker.fit(rescue::task(&error, asker), unread),
     }
 }
@@ -114,16 +119,6 @@ fn priority(ask: &Ask, claim: Claim<'_>, door: &Door) -> MessagePriority {
         (Ask::Cancel(_), _) => class,
         (_, Door::Operators) => MessagePriority::Critical,
         (_, Door::Clients(_)) => class.capped_at(claim.priority),
-    }
-}
-
-/// In a dry run a refusal is counted, and the request gets a place beyond the limit.
-fn admit(shared: &Shared, priority: MessagePriority) -> Result<OwnedPermit, Refusal> {
-    match shared.tracker.try_admit_owned(priority) {
-        Err(refusal) if shared.config.dry_run => {
-            shared.tracker.admit_beyond_limits(priority).ok_or(refusal)
-        }
-        decided => decided,
     }
 }
 

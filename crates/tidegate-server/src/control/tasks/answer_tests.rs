@@ -222,6 +222,27 @@ async fn under_full_load_work_is_refused_by_its_head_and_operators_get_through()
 }
 
 #[tokio::test]
+async fn a_client_at_its_share_is_refused_and_operators_are_not_held_to_it() {
+    let config = "[admission]\nglobal_limit = 4\nhigh_limit = 2\nnormal_limit = 2\nlow_limit = 1\n\
+                  [[client]]\nname = \"a\"\ntoken = \"aaaaaaaaaaaaaaaa\"\nshare = 0.5\n";
+    let node = Node::start(config);
+    let shared = node.gateway.shared();
+    let share = shared.gatekeeper.share_of("a").unwrap();
+    let held = share.try_admit(MessagePriority::Normal).unwrap();
+    let known = || tasks().header("tidegate-token", "aaaaaaaaaaaaaaaa");
+    let refused = node.post(known(), TRUE).await;
+    assert_eq!(refused.told(), (503, "client_share".to_owned()));
+    assert!(refused.headers.contains_key("retry-after"));
+    assert_eq!(node.post(tasks(), TRUE).await.code(), 201, "who has no share");
+    let operator = known().body(Full::from(TRUE)).unwrap();
+    assert_eq!(node.ask(operator, Door::Operators).await.code(), 201);
+    drop(held);
+    assert_eq!(node.post(known(), TRUE).await.code(), 201);
+    let in_flight = (share.stats().total_in_flight, shared.tracker.stats().total_in_flight);
+    assert_eq!(in_flight, (0, 0), "every place is free");
+}
+
+#[tokio::test]
 async fn a_task_is_cancelled_by_either_method_and_twice_is_once() {
     let node = Node::start("");
     node.double.put(view("a"));
@@ -361,7 +382,7 @@ fn on_a_port_that_others_reach_tasks_are_for_known_clients() {
     let decided = "[claims]\nanonymous = \"high\"\n\
                    [[client]]\nname = \"a\"\ntoken = \"aaaaaaaaaaaaaaaa\"\n";
     let config = Config::from_toml(decided).unwrap();
-    let keeper = Gatekeeper::new(config.routes, config.claims);
+    let keeper = Gatekeeper::new(&config);
     let anybody = Request::get("/v1/tasks").body(()).unwrap();
     assert_eq!(claim(&keeper, false, &anybody, &client()).unwrap().client, None);
     assert_eq!(claim(&keeper, true, &anybody, &client()), Err(Unauthorized::Missing));

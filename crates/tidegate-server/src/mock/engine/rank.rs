@@ -52,6 +52,8 @@ pub(super) struct Rank {
     /// What the running sequences will have in use at their ends.
     promised_blocks: u64,
     step_ends: Option<Duration>,
+    /// How many times as long steps take.
+    pub(super) slow_factor: f64,
     /// What only ever rises.
     totals: RankLoad,
 }
@@ -98,6 +100,7 @@ impl Rank {
             active_blocks: 0,
             promised_blocks: 0,
             step_ends: None,
+            slow_factor: 1.0,
             totals: RankLoad::default(),
         }
     }
@@ -241,8 +244,8 @@ impl Rank {
                 }
             };
         }
-        let prefill =
-            Duration::from_secs_f64(prefilling as f64 / self.settings.prefill_tokens_per_s);
+        let prefill_s = prefilling as f64 / self.settings.prefill_tokens_per_s;
+        let prefill = Duration::from_secs_f64(prefill_s * self.slow_factor);
         (prefill + self.decode_time(decoding)).max(STEP_MIN)
     }
 
@@ -253,6 +256,6 @@ impl Rank {
         }
         let fill = (sequences - 1) as f64 / self.settings.max_running as f64;
         let millis = self.settings.decode_ms_per_token * (1.0 + FULL_BATCH_SLOWDOWN * fill);
-        Duration::from_secs_f64(millis / 1000.0)
+        Duration::from_secs_f64(millis * self.slow_factor / 1000.0)
     }
 }

@@ -159,6 +159,13 @@ impl Engine {
         }
     }
 
+    /// Makes steps that begin from now on take so many times as long.
+    pub fn set_slow_factor(&mut self, factor: f64) {
+        for rank in &mut self.ranks {
+            rank.slow_factor = factor;
+        }
+    }
+
     /// What each rank says of itself.
     #[must_use]
     pub fn loads(&self) -> Vec<RankLoad> {

@@ -192,8 +192,8 @@ fn values<'a>(lines: &'a [Drawn<'a>]) -> impl Iterator<Item = f64> + Clone + 'a 
     lines.iter().flat_map(|line| &line.points).filter_map(|point| point.1)
 }
 
-/// Where the scale ends when one line is so far above all others that these would lie on the axis: what is offered at
-/// ten times the capacity, above what is done.
+/// Where the scale ends when one line is so far above all others that these would lie on the axis: what is
+/// offered at ten times the capacity, above what is done.
 fn cut_at(mosts: &[f64]) -> Option<f64> {
     let mut mosts = mosts.to_vec();
     mosts.sort_by(f64::total_cmp);

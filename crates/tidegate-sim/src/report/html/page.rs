@@ -16,8 +16,8 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 /// Charts beyond these would make a page that nobody scrolls through.
 const CHARTS_MAX: usize = 24;
 
-/// The report as one file in HTML that refers to nothing outside of it: verdict, checks, charts, tables, notes, and how
-/// to run it again. Same report, same bytes.
+/// The report as one file in HTML that refers to nothing outside of it: verdict, checks, charts, tables, notes,
+/// and how to run it again. Same report, same bytes.
 #[must_use]
 pub fn page(report: &Report) -> String {
     Page(report).to_string()

@@ -3,8 +3,8 @@
 use crate::random::ln;
 use crate::report::words::short;
 
-/// Latencies that are further apart than this are shown on a logarithmic scale: on a linear one the low ones would all lie
-/// on the axis.
+/// Latencies that are further apart than this are shown on a logarithmic scale: on a linear one the low ones
+/// would all lie on the axis.
 const LOG_ABOVE: f64 = 50.0;
 
 /// An axis of values, from the bottom of a chart (0) to its top (1).

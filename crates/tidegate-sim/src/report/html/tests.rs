@@ -66,8 +66,8 @@ fn odd_report() -> Report {
     report
 }
 
-/// The names of all tags in the order in which they stand, those that close with a slash before them. Panics where a
-/// `<` begins no tag, or one has no end.
+/// The names of all tags in the order in which they stand, those that close with a slash before them. Panics
+/// where a `<` begins no tag, or one has no end.
 fn tags(html: &str) -> Vec<String> {
     let mut tags = Vec::new();
     let mut rest = html;

@@ -1,5 +1,5 @@
-//! Makes workers fail when the scenario says so. Every fault is set for as long as it lasts, so that a drill that is
-//! killed leaves nothing broken.
+//! Makes workers fail when the scenario says so. Every fault is set for as long as it lasts, so that a drill
+//! that is killed leaves nothing broken.
 
 use super::ask::{Reply, ask};
 use hyper::Uri;
@@ -11,6 +11,9 @@ use tidegate_sim::scenario::{Fault, FaultKind, Scenario};
 
 /// Below this a fault is over before it began.
 const SHORTEST: Duration = Duration::from_millis(1);
+
+/// What a worker takes at most.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Waits for when faults are due, on a thread of its own.
 pub struct Timeline {
@@ -121,7 +124,7 @@ fn order(fault: &Fault) -> Option<(&'static str, Value)> {
 impl Due {
     fn order(&self, lasts: Duration) -> String {
         let mut order = self.what.clone();
-        order.insert("for_ms".to_owned(), json!(lasts.as_millis() as u64));
+        order.insert("for_ms".to_owned(), json!(lasts.min(LONGEST).as_millis() as u64));
         Value::Object(order).to_string()
     }
 }

@@ -13,7 +13,8 @@ use tidegate_sim::scenario::{RetryPlan, Scenario};
 /// What clients draw their waits from must not be what arrivals are drawn from.
 const WAITS: u64 = 0x7761_6974;
 
-/// Sends the requests of a scenario when they are due, does what its clients do with the answers, and keeps the book.
+/// Sends the requests of a scenario when they are due, does what its clients do with the answers, and keeps the
+/// book.
 pub struct Load {
     arrivals: Arrivals,
     requests: Requests,
@@ -22,6 +23,8 @@ pub struct Load {
     under_way: UnderWay,
     chance: Chance,
     stop: Stop,
+    /// When nothing more is due.
+    over_at: Duration,
     faults: Option<Timeline>,
     pub live: Live,
     pub book: Recorder,
@@ -78,6 +81,7 @@ impl Load {
             under_way: UnderWay::default(),
             chance: Chance::from_seed(seed ^ WAITS),
             stop: terms.stop,
+            over_at: Duration::from_secs_f64(scenario.duration_s),
             faults: terms.faults,
             live: Live::default(),
             book: Recorder::new(scenario),
@@ -91,25 +95,25 @@ impl Load {
         self.faults.take().map(Timeline::end).unwrap_or_default()
     }
 
-    /// Enters into the book how an attempt went: how its request ended if its client takes that for an end, or when
-    /// its client was told to come back.
-    fn enter(&mut self, request: Request, answer: &Answer<'_>) -> Went {
+    /// Enters into the book how an attempt went. Its client waits for each attempt as long as its deadline says.
+    fn enter(&mut self, request: Request, shot_due: Duration, answer: &Answer<'_>) -> Went {
         let client = self.clients[usize::from(request.class)];
         let verdict = Verdict::of(answer.result, &self.names);
-        let attempt = match &verdict {
-            Verdict::Refused { reason, .. } => Some(Attempt::Refused(reason)),
-            Verdict::Failed { sent: false, .. } => None,
-            Verdict::Good { .. } | Verdict::Failed { .. } => Some(Attempt::LetIn),
-        };
-        if let Some(attempt) = attempt {
-            self.book.attempt(answer.sent, request.class, attempt);
+        match &verdict {
+            Verdict::Refused { reason, .. } => {
+                self.book.attempt(answer.at, request.class, Attempt::Refused(reason));
+            }
+            Verdict::Failed { sent: false, .. } => {}
+            Verdict::Good { .. } | Verdict::Failed { .. } => {
+                self.book.attempt(answer.sent, request.class, Attempt::LetIn);
+            }
         }
         match verdict {
             Verdict::Good { worker } => {
-                let took = answer.at.saturating_sub(request.due);
-                let in_time = client.deadline.is_none_or(|deadline| took <= deadline);
+                let waited = answer.at.saturating_sub(shot_due);
+                let in_time = client.deadline.is_none_or(|deadline| waited <= deadline);
                 if in_time {
-                    self.live.good(took);
+                    self.live.good(answer.at.saturating_sub(request.due));
                 } else {
                     self.live.failed();
                 }
@@ -136,8 +140,8 @@ impl Load {
         })?;
         let uniform = (self.chance.next() >> 11) as f64 / (1_u64 << 53) as f64;
         let at = now + plan.wait(request.returns + 1, went.told, uniform)?;
-        // An answer after the deadline would be of no use: nobody comes back for that.
-        client.deadline.is_none_or(|deadline| at < request.due + deadline).then_some(at)
+        // Nobody comes back when all is over.
+        (at < self.over_at).then_some(at)
     }
 }
 
@@ -174,7 +178,7 @@ impl Driver for Load {
         self.answered |= answer.result.is_ok();
         self.live.sent(shot.due, answer.sent);
         let request = self.under_way.get(shot.id)?;
-        let went = self.enter(request, answer);
+        let went = self.enter(request, shot.due, answer);
         let is_unsent = matches!(answer.result, Err(Failure::Unsent));
         if let Some(due) = self.back_at(request, went, answer.at).filter(|_| !is_unsent) {
             self.under_way.came_back(shot.id);

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""The same drills on Tidegate, haproxy (maxconn and queue), nginx (limit_conn) and Envoy (adaptive concurrency).
+
+Run by `make compare`, or alone: `bench/compare.py --scenarios load_sweep --only tidegate,haproxy --short`. Each contestant
+stands alone in front of the same mock workers, which the drill makes slow or lame as the scenario says. Goodput, the p99 of
+the most urgent requests and the time to recover come from the drill's own report.
+Exit code: 0 figures were made, 2 the run gave none. Who wins is for the reader to see, not for an exit code.
+"""
+
+import argparse
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # The run leaves nothing behind, so not even a cache of its own modules.
+
+from compare_peers import Contestants, Setting
+from harness import (
+    BenchError,
+    MachineTimes,
+    alone,
+    exit_on_sigterm,
+    machine_line,
+    split_at_markers,
+    tidegate_binary,
+    write_section,
+)
+
+MARKERS = ("<!-- compare:begin -->", "<!-- compare:end -->")
+NAMES = ("tidegate", "haproxy", "nginx", "envoy")
+SCENARIOS = ("load_sweep", "low_flood", "retry_storm", "slow_destination", "capacity_halves")
+
+
+def drill(options, scenario, port, workers):
+    """The report of one drill."""
+    argv = [
+        *(options.tidegate, "drill", scenario, "--target", f"http://127.0.0.1:{port}", "--json", "--no-progress"),
+        *("--workers", ",".join(f"http://127.0.0.1:{worker}" for worker in workers), "--seed", options.seed),
+        *(["--short"] if options.short else []),
+    ]
+    done = subprocess.run([str(arg) for arg in argv], capture_output=True, text=True, timeout=900)
+    try:
+        return json.loads(done.stdout)
+    except json.JSONDecodeError:
+        raise BenchError(f"the drill {scenario} exited with {done.returncode}:\n{done.stderr[-2000:]}") from None
+
+
+def figure(report, what, of="all", phase=None):
+    for found in report["figures"]:
+        if (found["what"], found["of"], found["phase"]) == (what, of, phase):
+            return found["value"]
+    return None
+
+
+def shown(value, digits):
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def lines_of(scenario, reports):
+    """A table for each scenario: rows are contestants, columns what the scenario is about."""
+    first = next(iter(reports.values()))
+    phases = [phase["name"] for phase in first["phases"]]
+    groups = []
+    for found in first["figures"]:
+        if found["of"] not in groups and (found["of"].startswith("priority:") or found["of"] == "healthy"):
+            groups.append(found["of"])
+    groups = [group for group in groups if group != "priority:critical"]
+    top = next((g for g in ("priority:high", "priority:normal", "priority:low") if g in groups), "all")
+    columns = ["contestant", *(f"goodput {phase}" for phase in phases)]
+    columns += [f"p99 ms {top} {phase}" for phase in phases]
+    if "healthy" in groups:
+        columns += [f"p99 ms healthy {phase}" for phase in phases]
+    columns += ["failed", "recovery s", "late sends p99 ms"]
+    rows = [columns, ["---"] * len(columns)]
+    for name, report in reports.items():
+        row = [name, *(shown(figure(report, "goodput_of_capacity", phase=phase), 2) for phase in phases)]
+        row += [shown(figure(report, "latency_p99_ms", top, phase), 0) for phase in phases]
+        if "healthy" in groups:
+            row += [shown(figure(report, "latency_p99_ms", "healthy", phase), 0) for phase in phases]
+        recovery = figure(report, "recovery_s")
+        never = any(found["what"] == "recovery_s" and found["value"] is None for found in report["figures"])
+        row += [
+            shown(figure(report, "failed_share"), 3),
+            "never" if never else shown(recovery, 1),
+            shown((report.get("schedule") or {}).get("error_p99_ms"), 2),
+        ]
+        rows.append(row)
+    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return f"**{scenario}**: {first['about']}\n\n{table}"
+
+
+def report_text(options, peers, results, machine):
+    versions = "\n".join(f"- {name}: {version}" for name, version in peers.versions().items() if name != "wrk")
+    form = "in their short forms" if options.short else "in full"
+    tables = "\n\n".join(lines_of(scenario, reports) for scenario, reports in results.items())
+    return (
+        f"Machine: {machine_line()}. Over the whole run the hypervisor stole {machine.steal_percent:.1f} % of the CPU "
+        f"time.\n\n{versions}\n\nScenarios {form}, seed {options.seed}, one run each. Goodput is a share of what the workers can "
+        f"do; p99 is in milliseconds from when a request was due. Workers, gateway and generator share two cores.\n\n{tables}"
+    )
+
+
+def run(options, directory):
+    peers = Contestants(directory, options.tidegate)
+    if missing := peers.missing(options.only):
+        raise BenchError(
+            f"missing: {', '.join(missing)}. Peers come with scripts/bench-deps, tidegate with "
+            "`cargo build --release --locked`."
+        )
+    if options.write:
+        split_at_markers(options.write, MARKERS)
+    start = MachineTimes.now()
+    results = {}
+    for scenario in options.scenarios:
+        setting = Setting(scenario)
+        for name in options.only:
+            with contextlib.ExitStack() as stack:
+                processes, ports = peers.workers(setting)
+                for process in processes:
+                    stack.callback(process.stop)
+                gateway, port = peers.gateway(name, setting, ports)
+                stack.callback(gateway.stop)
+                print(f"{scenario} on {name} …", file=sys.stderr, flush=True)
+                results.setdefault(scenario, {})[name] = drill(options, scenario, port, ports)
+    text = report_text(options, peers, results, MachineTimes.now().since(start))
+    print(text)
+    if options.write:
+        write_section(options.write, MARKERS, text)
+    return 0
+
+
+def words(text):
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scenarios", type=words, default=list(SCENARIOS), help="which, with commas between")
+    parser.add_argument("--only", type=words, default=list(NAMES), help="which contestants, with commas between")
+    parser.add_argument("--short", action="store_true", help="the scenarios' short forms")
+    parser.add_argument("--seed", type=int, default=1, help="of the arrivals")
+    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace what stands between {' and '.join(MARKERS)}")
+    parser.add_argument("--tidegate", type=Path, default=tidegate_binary(), help="the binary to use")
+    options = parser.parse_args()
+    if unknown := set(options.only) - set(NAMES):
+        parser.error(f"unknown contestants: {', '.join(sorted(unknown))}")
+    return options
+
+
+def main():
+    exit_on_sigterm()
+    options = parse_options()
+    try:
+        with alone(), tempfile.TemporaryDirectory(prefix="tidegate-compare-") as directory:
+            return run(options, directory)
+    except BenchError as error:
+        print(f"compare: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

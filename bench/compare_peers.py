@@ -1,0 +1,220 @@
+"""The peers of `make compare`: each in front of the same mock workers, set up as its own documents recommend for overload."""
+
+import json
+import tomllib
+
+from harness import REPOSITORY, BenchError, Process, free_ports, listens, wait_until
+from peers import ENVOY_TYPES, NGINX, Peers, envoy_address
+
+# Of the highest priority, as a gateway's header says it. haproxy's classes: the lower, the sooner.
+HAPROXY = """
+global
+  nbthread 1
+  maxconn 20000
+defaults
+  mode http
+  option http-keep-alive
+  http-reuse always
+  timeout connect 2s
+  timeout client 30s
+  timeout server 30s
+  timeout queue {wait_ms}
+frontend in
+  bind 127.0.0.1:{port} backlog 4096
+  http-request set-priority-class int(-100) if {{ req.hdr(tidegate-priority) high }}
+  http-request set-priority-class int(100) if {{ req.hdr(tidegate-priority) low }}
+  default_backend out
+backend out
+  balance leastconn
+  retries 1
+  option redispatch
+{servers}
+"""
+
+NGINX_PROXY = """
+  limit_conn_zone $server_name zone=all:1m;
+  limit_conn_status 503;
+  upstream backend {{
+    least_conn;
+{servers}
+    keepalive 512; keepalive_requests 1000000000;
+  }}
+  server {{
+    server_name all;
+    listen 127.0.0.1:{port} backlog=4096;
+    limit_conn all {limit};
+    location / {{
+      proxy_pass http://backend;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_connect_timeout 2s;
+      proxy_next_upstream error timeout;
+    }}
+  }}
+"""
+
+
+class Setting:
+    """What a scenario says that a gateway has, in numbers that every peer can be told."""
+
+    def __init__(self, scenario):
+        path = REPOSITORY / "scenarios" / f"{scenario}.toml"
+        if not path.exists():
+            raise BenchError(f"there is no scenario {scenario}: {path.parent.name}/ has them")
+        self.text = path.read_text(encoding="utf-8")
+        document = tomllib.loads(self.text)
+        if "workers" not in document:
+            raise BenchError(f"{scenario} has no [workers]: only scenarios of a gateway can be compared")
+        self.workers = document["workers"]
+        self.gateway = document.get("gateway", {})
+
+    @property
+    def count(self):
+        return self.workers["count"]
+
+    @property
+    def places(self):
+        return self.workers["places"]
+
+    @property
+    def in_all(self):
+        """Requests at once that the gateway may hold: what works and what waits."""
+        return self.count * self.gateway.get("active_requests", self.places + self.workers["waiting"])
+
+    @property
+    def wait_ms(self):
+        return int(self.gateway.get("wait_max_ms", 5000))
+
+    def tidegate_config(self):
+        """The gateway's own configuration, as the scenario has it."""
+        gateway, lines = self.gateway, []
+        if limits := gateway.get("limits"):
+            lines.append("[admission]")
+            names = {"global": "global_limit", "high": "high_limit", "normal": "normal_limit", "low": "low_limit"}
+            lines += [f"{names.get(key, key)} = {value}" for key, value in limits.items()]
+            if sharing := gateway.get("sharing"):
+                lines.append(f'sharing = "{sharing}"')
+        lines.append("[outbox]")
+        for key, name in {"concurrency": "concurrency", "queue": "queue_size", "wait_max_ms": "wait_max_ms"}.items():
+            if key in gateway:
+                lines.append(f"{name} = {int(gateway[key])}")
+        if "queue" in gateway:
+            lines.append("overflow_size = 0")
+        if "worker_share" in gateway:
+            lines.append(f"share = {gateway['worker_share']}")
+        lines.append("[routing]")
+        if "active_requests" in gateway:
+            lines.append(f"active_requests_threshold = {gateway['active_requests']}")
+        if "active_decode_blocks" in gateway:
+            lines.append(f"active_decode_blocks_threshold = {gateway['active_decode_blocks']}")
+        return "\n".join(lines) + "\n"
+
+
+class Contestants(Peers):
+    """Starts workers, and one gateway in front of them."""
+
+    def workers(self, setting):
+        """The workers' processes and ports."""
+        ports = free_ports(setting.count)
+        processes = []
+        for number, port in enumerate(ports):
+            argv = [
+                *(self.programs["tidegate"], "mock", "--faults", "--name", f"worker-{number}"),
+                *("--listen", f"127.0.0.1:{port}", "--max-running", setting.places),
+                *("--max-waiting", setting.workers["waiting"]),
+            ]
+            process = Process(argv, self.directory / f"worker-{number}.log")
+            processes.append(process)
+            wait_until(lambda port=port: listens(port), process, f"worker {number}'s listener")
+        return processes, ports
+
+    def gateway(self, name, setting, workers):
+        """Process and port of one of the peers."""
+        [port] = free_ports(1)
+        starter = {
+            "tidegate": self.tidegate_gateway,
+            "haproxy": self.haproxy_gateway,
+            "nginx": self.nginx_gateway,
+            "envoy": self.envoy_gateway,
+        }[name]
+        process = starter(setting, port, workers)
+        wait_until(lambda: listens(port), process, f"{name}'s listener")
+        return process, port
+
+    def tidegate_gateway(self, setting, port, workers):
+        [admin_port] = free_ports(1)
+        config = self.directory / "tidegate.toml"
+        config.write_text(setting.tidegate_config())
+        upstreams = [part for worker in workers for part in ("--upstream", f"http://127.0.0.1:{worker}")]
+        argv = [
+            *(self.programs["tidegate"], "up", "--config", config, *upstreams, "--threads", 1, "--tasks", "false"),
+            *("--listen", f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{admin_port}", "--log-level", "warn"),
+        ]
+        return Process(argv, self.directory / "tidegate.log")
+
+    def haproxy_gateway(self, setting, port, workers):
+        line = "  server worker-{} 127.0.0.1:{} maxconn {} maxqueue {} check inter 500ms fall 2 rise 1"
+        queue = setting.gateway.get("queue", setting.workers["waiting"])
+        servers = [line.format(n, worker, setting.places, queue) for n, worker in enumerate(workers)]
+        text = HAPROXY.format(port=port, wait_ms=setting.wait_ms, servers="\n".join(servers))
+        config = self.directory / "haproxy.cfg"
+        config.write_text(text)
+        return Process([self.programs["haproxy"], "-db", "-f", config], self.directory / "haproxy.log")
+
+    def nginx_gateway(self, setting, port, workers):
+        servers = "\n".join(f"    server 127.0.0.1:{worker} max_fails=3 fail_timeout=2s;" for worker in workers)
+        http = NGINX_PROXY.format(port=port, servers=servers, limit=setting.in_all)
+        directory = self.directory / "nginx-gateway"
+        directory.mkdir(exist_ok=True)
+        config = directory / "nginx.conf"
+        config.write_text(NGINX.format(dir=directory, http=http).replace("4096; }", "20000; }", 1))
+        argv = [self.programs["nginx"], "-p", directory, "-c", config]
+        return Process(argv, self.directory / "nginx-gateway.log")
+
+    def envoy_gateway(self, setting, port, workers):
+        config = self.directory / "envoy.json"
+        config.write_text(envoy_config(setting, port, workers))
+        flags = ["--concurrency", 1, "--disable-hot-restart", "--log-level", "error"]
+        return Process([self.programs["envoy"], "-c", config, *flags], self.directory / "envoy.log")
+
+
+def envoy_config(setting, port, workers):
+    """Adaptive concurrency as its documents have it: the limit is found by itself, from the time that answers take."""
+    adaptive = {
+        "@type": ENVOY_TYPES + "http.adaptive_concurrency.v3.AdaptiveConcurrency",
+        "gradient_controller_config": {
+            "sample_aggregate_percentile": {"value": 90},
+            "concurrency_limit_params": {"concurrency_update_interval": "0.1s", "max_concurrency_limit": 1000},
+            "min_rtt_calc_params": {
+                "interval": "30s",
+                "jitter": {"value": 10},
+                "request_count": 50,
+                "min_concurrency": setting.count,
+            },
+        },
+    }
+    router = {"@type": ENVOY_TYPES + "http.router.v3.Router"}
+    retry = {"retry_on": "connect-failure", "num_retries": 1}
+    route = {"match": {"prefix": "/"}, "route": {"cluster": "out", "timeout": "30s", "retry_policy": retry}}
+    manager = {
+        "@type": ENVOY_TYPES + "network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "in",
+        "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [route]}]},
+        "http_filters": [
+            {"name": "envoy.filters.http.adaptive_concurrency", "typed_config": adaptive},
+            {"name": "envoy.filters.http.router", "typed_config": router},
+        ],
+    }
+    chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
+    endpoints = [{"endpoint": {"address": envoy_address(worker)}} for worker in workers]
+    most = {"max_connections": 20000, "max_pending_requests": 20000, "max_requests": 20000}
+    cluster = {
+        "name": "out",
+        "type": "STATIC",
+        "lb_policy": "LEAST_REQUEST",
+        "connect_timeout": "2s",
+        "circuit_breakers": {"thresholds": [{"priority": "DEFAULT", **most}]},
+        "load_assignment": {"cluster_name": "out", "endpoints": [{"lb_endpoints": endpoints}]},
+    }
+    listener = {"name": "in", "address": envoy_address(port), "filter_chains": [chain]}
+    return json.dumps({"static_resources": {"listeners": [listener], "clusters": [cluster]}}, indent=1)

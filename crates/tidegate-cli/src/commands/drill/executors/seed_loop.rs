@@ -1,0 +1,176 @@
+//! The seed's recommended loop as it stands: a worker takes a task, asks all executors in random order, and
+//! when all are full sleeps for min(2^attempt + U(0, 1), 60) s before it asks all again, at most 100 times.
+
+use super::crew::Crew;
+use super::times::{Times, by_phase, counts, sample, windows};
+use super::watch::Watch;
+use crate::commands::drill::bar::Bar;
+use crate::commands::drill::options::Options;
+use crate::commands::until_signal::failed;
+use crate::failure::Failure;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::header::CONTENT_TYPE;
+use hyper::{Request, StatusCode};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tidegate_server::chance::Chance;
+use tidegate_sim::arrivals::TaskArrivals;
+use tidegate_sim::executors::{PlacementRun, Policy, TaskRun};
+use tidegate_sim::scenario::Scenario;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+const ATTEMPTS_MAX: u32 = 100;
+const SLEEP_MAX_S: f64 = 60.0;
+/// Until an executor counts as one that does not answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+type Http = Client<HttpConnector, Full<Bytes>>;
+type Line = tokio::sync::Mutex<mpsc::Receiver<usize>>;
+
+/// What all workers share.
+struct Shared {
+    line: Line,
+    executors: Vec<SocketAddr>,
+    http: Http,
+    times: Times,
+    began: Instant,
+    /// When each task was taken by an executor.
+    started: Mutex<Vec<Option<Duration>>>,
+    messages: AtomicU64,
+}
+
+/// Runs the scenario by the seed's workers, as many as there are executors.
+pub fn run(
+    scenario: &Scenario,
+    seed: u64,
+    times: Times,
+    stage: (&Arc<Crew>, &Bar, Duration, &Options),
+) -> Result<PlacementRun, Failure> {
+    let (crew, ..) = stage;
+    let due_s: Vec<f64> = TaskArrivals::new(scenario, seed).map(|at| at.as_secs_f64()).collect();
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let watch = Watch::start(&scenario.faults, times, crew, None)?;
+    let (started, messages) = runtime.block_on(load(&due_s, seed, times, stage));
+    let refused = watch.end()?;
+    // What runs is waited for, and counts as done then.
+    std::thread::sleep(times.task() * 2);
+    let totals = crew.totals();
+    let accepted = started.iter().flatten().count() as u64;
+    let at_s = |at: &Option<Duration>| at.map(|at| times.scenario_s(at));
+    let tasks = due_s.iter().zip(&started);
+    let windows = windows(scenario);
+    let mut run = PlacementRun {
+        policy: Policy::Seed,
+        tasks: tasks.map(|(due_s, at)| TaskRun { due_s: *due_s, started_s: at_s(at) }).collect(),
+        ran_s: started.iter().filter_map(at_s).map(|at_s| (at_s, at_s + times.task_s)).collect(),
+        counts: counts(&by_phase(&windows, &refused), Some(&by_phase(&windows, &messages))),
+        lost: totals.started.saturating_sub(totals.ended),
+        twice: totals.started.saturating_sub(accepted),
+        samples: Vec::new(),
+        decisions: 0,
+    };
+    sample(&mut run, scenario.duration_s);
+    Ok(run)
+}
+
+/// Until the load is over. With when each task was started, and how many messages there were until when.
+async fn load(
+    due_s: &[f64],
+    seed: u64,
+    times: Times,
+    stage: (&Arc<Crew>, &Bar, Duration, &Options),
+) -> (Vec<Option<Duration>>, Vec<(f64, u64)>) {
+    let (crew, bar, before, options) = stage;
+    // All that ever come fit in.
+    let (due, line) = mpsc::channel(due_s.len().max(1));
+    let shared = Arc::new(Shared {
+        line: Line::new(line),
+        executors: crew.addresses(),
+        http: Client::builder(TokioExecutor::new()).build_http(),
+        times,
+        began: Instant::now(),
+        started: Mutex::new(vec![None; due_s.len()]),
+        messages: AtomicU64::new(0),
+    });
+    let workers: Vec<_> = (0..shared.executors.len() as u64)
+        .map(|number| {
+            let chance = Chance::from_seed(seed.wrapping_add(number));
+            tokio::spawn(work(Arc::clone(&shared), chance))
+        })
+        .collect();
+    let mut messages = vec![(0.0, 0)];
+    let mut next = due_s.iter().enumerate().peekable();
+    let end = shared.began + times.load();
+    while Instant::now() < end && !options.stop.is_asked() {
+        let now = Instant::now();
+        while let Some((number, _)) = next.next_if(|(_, at)| shared.began + times.real(**at) <= now)
+        {
+            // There is room for all of them.
+            let _ = due.try_send(number);
+        }
+        let elapsed = shared.began.elapsed();
+        messages.push((times.scenario_s(elapsed), shared.messages.load(Ordering::Relaxed)));
+        bar.show(before + elapsed, || format!("seed: {} messages", messages.len()));
+        let tick = now + Duration::from_millis(50);
+        let wake = next.peek().map_or(tick, |(_, at)| shared.began + times.real(**at));
+        sleep_until(wake.min(tick).min(end)).await;
+    }
+    workers.iter().for_each(|worker| worker.abort());
+    let started = shared.started.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    (started, messages)
+}
+
+async fn work(shared: Arc<Shared>, chance: Chance) {
+    loop {
+        let task = shared.line.lock().await.recv().await;
+        let Some(task) = task else { return };
+        execute_evaluation(&shared, &chance, task).await;
+    }
+}
+
+async fn execute_evaluation(shared: &Shared, chance: &Chance, task: usize) {
+    for attempt in 0..ATTEMPTS_MAX {
+        let mut executors = shared.executors.clone();
+        for last in (1..executors.len()).rev() {
+            let other = chance.next() % (last as u64 + 1);
+            executors.swap(last, other as usize);
+        }
+        for executor in executors {
+            if submit(shared, executor, task).await == Some(StatusCode::OK) {
+                let mut started = shared.started.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(at) = started.get_mut(task) {
+                    *at = Some(shared.began.elapsed());
+                }
+                return;
+            }
+        }
+        let drawn = (chance.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let backoff_s = (f64::from(1_u32 << attempt.min(6)) + drawn).min(SLEEP_MAX_S);
+        sleep(shared.times.real(backoff_s)).await;
+    }
+}
+
+/// The status of the answer, if there is one.
+async fn submit(shared: &Shared, executor: SocketAddr, task: usize) -> Option<StatusCode> {
+    let body = format!("{{\"eval_id\":\"seed-{task}\",\"code\":\"work\"}}");
+    let request = Request::post(format!("http://{executor}/execute"))
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(body)));
+    shared.messages.fetch_add(1, Ordering::Relaxed);
+    let exchange = async {
+        let answer = shared.http.request(request.ok()?).await.ok()?;
+        let status = answer.status();
+        answer.into_body().collect().await.ok()?;
+        shared.messages.fetch_add(1, Ordering::Relaxed);
+        Some(status)
+    };
+    timeout(ANSWER_TIMEOUT, exchange).await.ok().flatten()
+}

@@ -1,0 +1,100 @@
+//! Servers that are not ours.
+
+use super::program::{alone, drill, figure, file, notes};
+use super::workers::TINY;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// A server in a few lines. It takes a while for what is asked of it, and remembers what that was.
+struct Server {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    /// Every `refuses`-th request is refused.
+    fn start(refuses: usize) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let all = Arc::clone(&asked);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let asked = Arc::clone(&all);
+                thread::spawn(move || serve(&stream, &asked, refuses));
+            }
+        });
+        Self { address, asked }
+    }
+}
+
+/// Until the client goes.
+fn serve(stream: &TcpStream, asked: &Mutex<Vec<String>>, refuses: usize) -> Option<()> {
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    loop {
+        let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+        let line = head.first()?.clone();
+        let count = {
+            let mut asked = asked.lock().ok()?;
+            asked.push(line);
+            asked.len()
+        };
+        thread::sleep(Duration::from_millis(10));
+        let answer = match count.is_multiple_of(refuses) {
+            true => "HTTP/1.1 429 Later\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n",
+            false => "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
+        };
+        (&*stream).write_all(answer.as_bytes()).ok()?;
+    }
+}
+
+#[test]
+fn any_server_can_be_drilled_by_a_path_of_its_own() {
+    let _alone = alone();
+    let server = Server::start(10);
+    let (tiny, url) = (file("foreign", TINY), format!("http://{}/api?a=b", server.address));
+    let args = ["--target", &url, "--json", "--duration", "1s", "--critical-path", "/alive"];
+    let said = drill(&[&[tiny.to_str().unwrap()], &args[..]].concat());
+    // Some are refused, which the scenario does not allow.
+    assert_eq!(said.code, Some(1), "{}\n{}", said.error, said.out);
+    let report = said.report();
+    assert_eq!(report["target"], url);
+    let refused = figure(&report, "refused_share", "people", None);
+    assert!((0.05..0.15).contains(&refused), "{refused}");
+    let good = figure(&report, "goodput_of_offered", "people", None);
+    assert!((0.85..0.95).contains(&good), "{good}");
+    assert!(said.out.contains("status_429"), "{}", said.out);
+    let asked = server.asked.lock().unwrap();
+    let count =
+        |what: &str| asked.iter().filter(|line| **line == format!("GET {what} HTTP/1.1")).count();
+    assert!(count("/api?a=b") > 150 && count("/alive") > 5, "{asked:?}");
+    assert_eq!(count("/api?a=b") + count("/alive"), asked.len(), "{asked:?}");
+    assert!(notes(&report).contains("the target's may differ"));
+}
+
+#[test]
+fn without_a_path_work_is_asked_for() {
+    let _alone = alone();
+    let server = Server::start(usize::MAX);
+    let (tiny, url) = (file("work", TINY), format!("http://{}", server.address));
+    let said = drill(&[tiny.to_str().unwrap(), "--target", &url, "--json", "--duration", "1s"]);
+    assert_eq!(said.code, Some(0), "{}\n{}", said.error, said.out);
+    let asked = server.asked.lock().unwrap();
+    assert!(asked.contains(&"GET /work?ms=20.000 HTTP/1.1".to_owned()), "{asked:?}");
+    assert!(asked.contains(&"GET /health/ready HTTP/1.1".to_owned()), "{asked:?}");
+}
+
+#[test]
+fn who_takes_connections_and_says_nothing_is_said_to() {
+    let _alone = alone();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    // Cuts everything as soon as it is there.
+    thread::spawn(move || silent.incoming().for_each(drop));
+    let (tiny, url) = (file("silent", TINY), format!("http://{address}"));
+    let said = drill(&[tiny.to_str().unwrap(), "--target", &url, "--duration", "500ms"]);
+    said.failed_with(1, &["answered nothing at all"]);
+}

@@ -1,0 +1,89 @@
+//! On a stage of its own: what came as expected, what did not, and an end before the end.
+
+use super::program::{Said, alone, command, drill, figure, file, notes};
+use super::workers::TINY;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[test]
+fn what_was_expected_came_and_machines_can_read_it() {
+    let _alone = alone();
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("drill.html");
+    let tiny = file("tiny", TINY);
+    let said = drill(&[tiny.to_str().unwrap(), "--json", "--html", page.to_str().unwrap()]);
+    assert_eq!(said.code, Some(0), "{}\n{}", said.error, said.out);
+    let report = said.report();
+    assert_eq!((report["mode"].as_str(), report["seed"].as_u64()), (Some("drill"), Some(3)));
+    // Half of 2 × 4 places of 20 ms, of which all are had.
+    assert_eq!(report["capacity_per_s"], 400.0);
+    let good = figure(&report, "goodput_of_offered", "people", None);
+    assert!(good > 0.99, "{good}");
+    let median = figure(&report, "latency_p50_ms", "people", None);
+    assert!((20.0..60.0).contains(&median), "{median}");
+    let control = figure(&report, "latency_p50_ms", "control", None);
+    assert!(control < 15.0, "the control plane is not asked for work: {control}");
+    let schedule = &report["schedule"];
+    assert!(schedule["due"].as_u64().unwrap() > 350, "{schedule}");
+    assert_eq!(schedule["unsent"], 0);
+    assert!(report["checks"].as_array().unwrap().iter().all(|check| check["holds"] == true));
+    assert!(said.error.contains(page.to_str().unwrap()), "{}", said.error);
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("<html") && html.contains("people"), "{html}");
+    std::fs::remove_file(&page).unwrap();
+}
+
+#[test]
+fn the_same_over_http2_with_tenants_and_bodies() {
+    let _alone = alone();
+    let text =
+        TINY.replace("priority = \"high\"", "tenant = \"acme\"\nbody_bytes = 20000").replace(
+            "[workers]",
+            "[[gateway.tenant]]\nname = \"acme\"\nmax_priority = \"normal\"\n[workers]",
+        );
+    let tiny = file("h2", &text);
+    let said = drill(&[tiny.to_str().unwrap(), "--json", "--protocol", "h2", "--duration", "1s"]);
+    assert_eq!(said.code, Some(0), "{}\n{}", said.error, said.out);
+    let report = said.report();
+    assert_eq!(report["duration_s"], 1.0);
+    let connections = report["schedule"]["connections_max"].as_u64().unwrap();
+    assert!(connections < 10, "a connection has room for many: {connections}");
+    assert!(figure(&report, "goodput_of_offered", "tenant:acme", None) > 0.99);
+}
+
+#[test]
+fn what_could_not_come_is_named() {
+    let _alone = alone();
+    // Within 5 ms of work that takes 20 ms.
+    let text = TINY.replace("max = 2000", "max = 5\nwhy = \"it can't\"");
+    let tiny = file("missed", &text);
+    let said = drill(&[tiny.to_str().unwrap(), "--duration", "1s"]);
+    assert_eq!(said.code, Some(1), "{}\n{}", said.error, said.out);
+    let missed = said.out.lines().find(|line| line.contains("MISSED")).unwrap();
+    assert!(missed.contains("latency_p50_ms"), "{missed}");
+    assert!(said.out.contains("held"), "{}", said.out);
+}
+
+#[test]
+fn ctrl_c_ends_it_and_what_was_measured_is_reported() {
+    let _alone = alone();
+    let tiny = file("stopped", TINY);
+    let args = [tiny.to_str().unwrap(), "--json", "--duration", "60s"];
+    let child = command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_secs(3));
+    let asked = Instant::now();
+    assert!(
+        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success()
+    );
+    let said = Said::from(child.wait_with_output().unwrap());
+    assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
+    assert_eq!(said.code, Some(130), "{}\n{}", said.error, said.out);
+    let report = said.report();
+    let ran_s = report["duration_s"].as_f64().unwrap();
+    assert!((0.5..10.0).contains(&ran_s), "{ran_s}");
+    assert!(notes(&report).contains("It was stopped after"), "{}", notes(&report));
+    assert_eq!(report["checks"].as_array().unwrap().len(), 0);
+    let good = figure(&report, "goodput_of_capacity", "people", None);
+    assert!((0.3..0.7).contains(&good), "half of capacity, of the time that it ran: {good}");
+}

@@ -1,0 +1,143 @@
+//! Faults in workers behind somebody's gateway.
+
+use super::program::{alone, drill, figure, file, notes};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::process::Command;
+use tidegate_server::config::Config;
+use tidegate_server::gateway::Gateway;
+use tidegate_server::mock::{Mock, MockConfig};
+
+/// Half of what two workers can do, and a question to the control plane now and then.
+pub const TINY: &str = r#"
+about = "Half of what two workers can do, for two seconds"
+seed = 3
+duration_s = 2
+settle_s = 0.2
+
+[gateway]
+limits = { global = 100, high = 0, normal = 0, low = 0 }
+
+[workers]
+count = 2
+places = 4
+waiting = 4
+
+[[class]]
+name = "people"
+priority = "high"
+share = 0.5
+service = { kind = "fixed", ms = 20 }
+
+[[class]]
+name = "control"
+priority = "critical"
+per_s = 20
+service = { kind = "fixed", ms = 1 }
+
+[[expect]]
+what = "failed_share"
+max = 0
+
+[[expect]]
+what = "refused_share"
+max = 0
+
+[[expect]]
+what = "latency_p50_ms"
+of = "people"
+max = 2000
+"#;
+
+const FAULT: &str = r#"
+phase = [{ name = "before" }, { name = "fault" }, { name = "after" }]
+fault = [{ kind = "fails", share = 1.0, at = [1], from_s = 1, until_s = 2 }]
+"#;
+
+/// Two mocks and a gateway in front of them, which asks one after the other.
+struct Fleet {
+    mocks: Vec<Mock>,
+    gateway: Gateway,
+}
+
+impl Fleet {
+    fn start(faults: bool) -> Self {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let start = |name: &str| {
+            Mock::start(MockConfig {
+                listen: any,
+                name: name.to_owned(),
+                faults,
+                ..MockConfig::default()
+            })
+        };
+        let mocks = vec![start("left").unwrap(), start("right").unwrap()];
+        let upstreams =
+            mocks.iter().map(|mock| format!("[[upstream]]\nurl = \"http://{}\"\n", mock.address()));
+        let text = format!(
+            "[listen]\naddress = \"127.0.0.1:0\"\nadmin_address = \"127.0.0.1:0\"\n\
+             [routing]\npick = \"round_robin\"\n{}",
+            upstreams.collect::<String>()
+        );
+        let gateway = Gateway::start(Config::from_toml(&text).unwrap()).unwrap();
+        Self { mocks, gateway }
+    }
+
+    fn target(&self) -> String {
+        format!("http://{}", self.gateway.address())
+    }
+
+    fn workers(&self) -> String {
+        let urls = self.mocks.iter().map(|mock| format!("http://{}", mock.address()));
+        urls.collect::<Vec<_>>().join(",")
+    }
+}
+
+fn scenario() -> String {
+    let longer = TINY.replace("duration_s = 2", "duration_s = 3");
+    longer.replace("[gateway]", &format!("{FAULT}\n[gateway]"))
+}
+
+#[test]
+fn faults_are_made_in_the_workers_that_were_named_and_are_over_after() {
+    let _alone = alone();
+    let fleet = Fleet::start(true);
+    let path = file("faults", &scenario());
+    let (target, workers) = (fleet.target(), fleet.workers());
+    let said =
+        drill(&[path.to_str().unwrap(), "--target", &target, "--workers", &workers, "--json"]);
+    assert_eq!(said.code, Some(1), "a worker that fails is felt: {}\n{}", said.error, said.out);
+    let report = said.report();
+    let failed = |phase| figure(&report, "failed_share", "people", Some(phase));
+    assert!(failed("fault") > 0.02, "{} {}", failed("fault"), notes(&report));
+    assert_eq!((failed("before"), failed("after")), (0.0, 0.0));
+    // The other one goes on: it is known by what it calls itself.
+    assert!(figure(&report, "goodput_of_capacity", "healthy", Some("fault")) > 0.1);
+    let url = format!("http://{}/mock/fault", fleet.mocks[1].address());
+    let asked = Command::new("curl").args(["--silent", "--max-time", "5", &url]).output().unwrap();
+    let faults: Value = serde_json::from_slice(&asked.stdout).unwrap();
+    assert_eq!(faults["failure_rate"], 0.0, "{faults}");
+}
+
+#[test]
+fn without_workers_faults_are_left_out_and_that_is_said() {
+    let _alone = alone();
+    let fleet = Fleet::start(false);
+    let path = file("no-faults", &scenario());
+    let said = drill(&[path.to_str().unwrap(), "--target", &fleet.target(), "--json"]);
+    assert_eq!(said.code, Some(0), "{}\n{}", said.error, said.out);
+    assert!(said.error.contains("--workers"), "{}", said.error);
+    assert!(notes(&said.report()).contains("faults are left out"));
+}
+
+#[test]
+fn workers_that_can_not_be_made_to_fail_are_told_before_the_load() {
+    let fleet = Fleet::start(false);
+    let path = file("no-mock", &scenario());
+    let refused = |workers: &str, says: &str| {
+        let args = ["--target", &fleet.target(), "--workers", workers];
+        drill(&[&[path.to_str().unwrap()], &args[..]].concat()).failed_with(1, &[says]);
+    };
+    refused(&fleet.workers(), "tidegate mock --faults");
+    refused("http://127.0.0.1:1", "can't reach the worker");
+}

@@ -1,0 +1,89 @@
+//! Connections: used again, opened as needed, and what it means when there are too few.
+
+use crate::load::{MS, Plan, Seen, at_once, config, every, get, ran, shot, with_others};
+use crate::server::{Reply, Server, Speaks};
+use std::time::Duration;
+use tidegate_server::generator::{Answer, Driver, Failure, Shot, run};
+
+/// The next request is due when the last one has ended.
+struct OneByOne {
+    first: Option<Shot>,
+    left: u64,
+    seen: Vec<Seen>,
+}
+
+impl Driver for OneByOne {
+    fn next(&mut self) -> Option<Shot> {
+        self.first.take()
+    }
+
+    fn ended(&mut self, ended: Shot, answer: &Answer<'_>) -> Option<Shot> {
+        self.seen.push(Seen::new(&ended, answer));
+        self.left -= 1;
+        (self.left > 0).then(|| shot(answer.at + MS, ended.id + 1))
+    }
+}
+
+#[test]
+fn an_idle_connection_is_used_again() {
+    let _others = with_others();
+    let server = Server::new(Speaks::Http1, |_, _| Reply::after(Duration::ZERO));
+    let driver = OneByOne { first: Some(shot(Duration::ZERO, 0)), left: 100, seen: Vec::new() };
+    let (driver, schedule) = run(config(server.port), get(None), driver).unwrap();
+    assert_eq!(driver.seen.len(), 100);
+    assert_eq!((server.record().accepted, schedule.connections_max), (1, 1));
+    assert_eq!((schedule.due, schedule.sent), (100, 100));
+}
+
+#[test]
+fn too_few_connections_are_told() {
+    let _others = with_others();
+    let server = Server::new(Speaks::Http1, |_, _| Reply::after(50 * MS));
+    let mut config = config(server.port);
+    config.connections_max = 4;
+    let ran = ran(config, get(None), Plan::at(at_once(40)));
+    assert_eq!(ran.plan.ok(), 40);
+    assert_eq!((server.record().accepted, server.record().peak), (4, 4));
+    assert_eq!(ran.schedule.no_connection, 36);
+    assert!(ran.schedule.late >= 36);
+    // Ten rounds of 50 ms: the last is sent in the tenth, and its latency counts from when it was due.
+    assert!(ran.schedule.error_max_ms >= 450.0, "{} ms", ran.schedule.error_max_ms);
+    let last = ran.plan.seen.last().unwrap();
+    assert!(last.latency() >= 500 * MS);
+    assert!(last.at - last.sent < last.latency() / 2);
+}
+
+#[test]
+fn those_that_wait_are_served_in_order() {
+    let _others = with_others();
+    let server = Server::new(Speaks::Http1, |_, _| Reply::after(2 * MS));
+    let mut config = config(server.port);
+    config.connections_max = 1;
+    let ran = ran(config, get(None), Plan::at(every(MS / 10, 50)));
+    let order: Vec<_> = ran.plan.seen.iter().map(|seen| seen.id).collect();
+    assert_eq!(order, (0..50).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_schedule_with_enough_connections_tells_of_none_missing() {
+    let _others = with_others();
+    let server = Server::new(Speaks::Http1, |_, _| Reply::after(50 * MS));
+    let ran = ran(config(server.port), get(None), Plan::at(at_once(40)));
+    assert_eq!((ran.plan.ok(), ran.schedule.no_connection), (40, 0));
+    assert_eq!(server.record().peak, 40);
+}
+
+#[test]
+fn who_never_had_a_connection_is_unsent() {
+    let _others = with_others();
+    let server = Server::new(Speaks::Http1, |_, _| Reply::after(60_000 * MS));
+    let mut config = config(server.port);
+    config.connections_max = 1;
+    config.grace = 300 * MS;
+    let ran = ran(config, get(None), Plan::at(every(10 * MS, 4)));
+    // The one that was sent has waited for the grace time, the others for its connection.
+    let ended = [Failure::Deadline, Failure::Unsent].map(|failure| ran.plan.failures(failure));
+    assert_eq!(ended, [1, 3]);
+    assert_eq!((ran.schedule.sent, ran.schedule.unsent), (1, 3));
+    assert!(ran.took >= 330 * MS && ran.took < 3_000 * MS, "{:?}", ran.took);
+}

@@ -1,0 +1,356 @@
+//! How a manager brings a task to its end, as the real one does: an attempt is sent once; a lost answer is
+//! looked for; what its executor does not know is kept from being started, and the next attempt has another
+//! number.
+
+use super::ExecutorFlaw;
+use super::ledger::SimLedger;
+use super::manager::{Drive, RETRY_AFTER, RUNTIME, spec};
+use super::managers::{Event, LedgerAsk, Managers};
+use super::message::{Ask, Caller, Key, Question, Told};
+use super::setup::nanos;
+use crate::agenda::Time;
+use std::time::Duration;
+use tidegate_core::admission::MessagePriority::Normal;
+use tidegate_core::capacity::{
+    Answer, ExecutorId, LeaseAnswer, Order, Placement, SlotLease, Ticket,
+};
+use tidegate_core::task::{EndReason, Ending, Outcome, TaskEvent};
+
+/// Between two tries to reach an executor.
+const RETRY_EVERY: Duration = Duration::from_millis(250);
+/// Beyond the lease until an attempt counts as lost.
+const LEASE_MARGIN: Duration = Duration::from_secs(2);
+
+// === impl Managers ===
+
+impl Managers {
+    /// Does what a dispatcher says.
+    pub(super) fn obey(&mut self, manager: usize, order: Order) {
+        match order {
+            Order::Execute { ticket, executor } => self.send_attempt(manager, ticket, executor),
+            Order::Reserve { ticket, executor } => {
+                let Some(from) = self.caller(manager, ticket, 1) else { return };
+                self.ask(from, executor, Ask::Reserve);
+            }
+            Order::Lease { ticket, executors } => {
+                let Some(from) = self.caller(manager, ticket, 1) else { return };
+                let Some(holder) = from.key.name() else { return };
+                self.send(Event::LedgerHeard(from, LedgerAsk::Lease { holder, executors }));
+            }
+            Order::Unlease { ticket } => {
+                let Some(from) = self.caller(manager, ticket, 1) else { return };
+                let lease =
+                    self.managers[manager].book.get_mut(&ticket).and_then(|it| it.lease.take());
+                let ask = match (lease, from.key.name()) {
+                    (Some(lease), _) => LedgerAsk::Release(lease),
+                    (None, Some(holder)) => LedgerAsk::Withdraw(holder),
+                    (None, None) => return,
+                };
+                self.send(Event::LedgerHeard(from, ask));
+            }
+        }
+    }
+
+    /// Who asks about the attempt so many after the latest of a task.
+    fn caller(&self, manager: usize, ticket: Ticket, after: u32) -> Option<Caller> {
+        let it = &self.managers[manager];
+        let attempt = it.book.get(&ticket)?.state.attempt + after;
+        Some(Caller { manager, life: it.life, key: Key { ticket, attempt } })
+    }
+
+    /// Takes a step with a task and keeps it.
+    fn step(&mut self, manager: usize, ticket: Ticket, event: &TaskEvent, keep: bool) {
+        let now_ms = self.now / 1_000_000;
+        let it = &mut self.managers[manager];
+        let Some(entry) = it.book.get_mut(&ticket) else { return };
+        match entry.state.after(event, &spec(), now_ms) {
+            Ok(mut next) => {
+                // Several steps may be kept as one.
+                let kept = it.store.get(&ticket);
+                next.version = kept.map_or(next.version, |kept| kept.version + 1);
+                entry.state = next;
+                if keep {
+                    self.rules.keeps(kept, &entry.state);
+                    it.store.insert(ticket, entry.state.clone());
+                }
+            }
+            Err(stale) => {
+                let found = format!("{event:?} of task {} when {stale:?}", ticket.0);
+                self.rules.violation("a manager's own steps follow each other", found);
+            }
+        }
+    }
+
+    fn send_attempt(&mut self, manager: usize, ticket: Ticket, executor: ExecutorId) {
+        let placing = TaskEvent::Placing { executor: executor.0.to_string().into() };
+        let keep = self.flaw != Some(ExecutorFlaw::ReusesNumbers);
+        self.step(manager, ticket, &placing, keep);
+        self.rules.idle(executor, &self.crew);
+        let Some(from) = self.caller(manager, ticket, 0) else { return };
+        let drive = Drive { at: executor, ordered: self.now, heard: self.now };
+        if let Some(entry) = self.managers[manager].book.get_mut(&ticket) {
+            entry.drive = Some(drive);
+        }
+        self.ask(from, executor, Ask::Execute);
+    }
+
+    /// Something came of a question.
+    pub(super) fn told(&mut self, question: Question, told: Told) {
+        let Question { from, to, ask, .. } = question;
+        let Caller { manager, life, key } = from;
+        let it = &self.managers[manager];
+        if it.down > 0 || it.life != life {
+            return;
+        }
+        match ask {
+            Ask::Capacity { changes } => return self.probed(manager, to, told, changes),
+            Ask::Reserve => return self.reserved(from, to, told),
+            _ => {}
+        }
+        let driven = it.book.get(&key.ticket).filter(|entry| entry.state.attempt == key.attempt);
+        let Some(drive) = driven.and_then(|entry| entry.drive) else { return };
+        match ask {
+            Ask::Execute => self.answered(from, drive, told),
+            Ask::Follow => self.followed(from, drive, told),
+            _ => self.deleted(from, drive, told),
+        }
+    }
+
+    fn answered(&mut self, from: Caller, drive: Drive, told: Told) {
+        let Caller { manager, key, .. } = from;
+        let now = Duration::from_nanos(self.now);
+        let answer = match told {
+            Told::Taken { .. } => Answer::Accepted,
+            Told::Full => Answer::Full { retry_after: RETRY_AFTER },
+            Told::Refused => Answer::Unreachable,
+            Told::Silence if self.flaw == Some(ExecutorFlaw::SendsAgain) => {
+                return self.ask(from, drive.at, Ask::Execute);
+            }
+            // Not sent again: an executor that was started anew meanwhile would start it a second time.
+            Told::Silence => Answer::Accepted,
+            _ => Answer::Gone,
+        };
+        if let Told::Taken { fence } = told {
+            self.rules.provisions(key);
+            let accepted = TaskEvent::Accepted { attempt: key.attempt, fence };
+            self.step(manager, key.ticket, &accepted, false);
+        }
+        if answer != Answer::Accepted {
+            self.step(manager, key.ticket, &TaskEvent::Refused { attempt: key.attempt }, true);
+            if let Some(entry) = self.managers[manager].book.get_mut(&key.ticket) {
+                entry.drive = None;
+            }
+        }
+        let undo = self.managers[manager].dispatcher.answered(key.ticket, answer, now);
+        if answer == Answer::Accepted {
+            self.ask(from, drive.at, Ask::Follow);
+        }
+        self.go_on(manager, undo);
+    }
+
+    fn followed(&mut self, from: Caller, drive: Drive, told: Told) {
+        let Caller { manager, key: Key { ticket, attempt }, .. } = from;
+        match told {
+            Told::Over { stopped, .. } => {
+                let (outcome, reason) = match stopped {
+                    false => (Outcome::Succeeded, EndReason::Exit),
+                    true => (Outcome::Cancelled, EndReason::LeaseExpired),
+                };
+                let ending = Ending::new(outcome, reason);
+                self.over(from, drive, &TaskEvent::Ended { attempt, ending });
+            }
+            Told::Runs { fence } => {
+                if let Some(entry) = self.managers[manager].book.get_mut(&ticket) {
+                    entry.drive = Some(Drive { heard: self.now, ..drive });
+                    if entry.state.started_ms.is_none() {
+                        self.rules.provisions(from.key);
+                        self.step(manager, ticket, &TaskEvent::Accepted { attempt, fence }, false);
+                    }
+                }
+                self.ask(from, drive.at, Ask::Follow);
+            }
+            // Started anew, it has forgotten everything, and what it ran is gone. A request of ours that is
+            // still on its way must not start it after all.
+            Told::Nothing => self.ask(from, drive.at, Ask::Delete),
+            _ => self.lost_or_again(from, drive),
+        }
+    }
+
+    fn deleted(&mut self, from: Caller, drive: Drive, told: Told) {
+        match told {
+            Told::Deleted => self.lose(from, drive),
+            _ => self.lost_or_again(from, drive),
+        }
+    }
+
+    fn lost_or_again(&mut self, from: Caller, drive: Drive) {
+        match self.now - drive.heard >= nanos(self.lease + LEASE_MARGIN) {
+            true => self.lose(from, drive),
+            false => self.agenda.plan(self.now + nanos(RETRY_EVERY), Event::AskAgain(from)),
+        }
+    }
+
+    pub(super) fn ask_again(&mut self, from: Caller) {
+        let it = &self.managers[from.manager];
+        let entry = it.book.get(&from.key.ticket).filter(|_| it.down == 0 && it.life == from.life);
+        if let Some(drive) = entry.and_then(|entry| entry.drive) {
+            self.ask(from, drive.at, Ask::Follow);
+        }
+    }
+
+    fn lose(&mut self, from: Caller, drive: Drive) {
+        self.over(from, drive, &TaskEvent::Lost { attempt: from.key.attempt });
+    }
+
+    /// An attempt is over: so is the task, or it waits again.
+    fn over(&mut self, from: Caller, drive: Drive, event: &TaskEvent) {
+        let Caller { manager, key: Key { ticket, .. }, .. } = from;
+        let it = &mut self.managers[manager];
+        it.estimate.saw(Duration::from_nanos(self.now - drive.ordered));
+        let undo = it.dispatcher.finished(ticket);
+        // Over one connection the ledger hears that the slot is free before it hears who wants it.
+        let has_lease = it.book.get(&ticket).is_some_and(|entry| entry.lease.is_some());
+        match undo {
+            Some(undo) => self.obey(manager, undo),
+            None if has_lease => self.obey(manager, Order::Unlease { ticket }),
+            None => {}
+        }
+        if self.placement == Placement::Semaphore {
+            self.ask_ledger_again(manager);
+        }
+        self.step(manager, ticket, event, true);
+        let it = &mut self.managers[manager];
+        if let Some(entry) = it.book.get_mut(&ticket) {
+            entry.drive = None;
+            if entry.state.status.is_over() {
+                it.book.remove(&ticket);
+                it.store.remove(&ticket);
+                self.rules.ends(ticket);
+                self.measure.over += 1;
+            } else {
+                self.enqueue(manager, ticket);
+            }
+        }
+        self.go_on(manager, None);
+    }
+
+    /// A task waits for a slot: now, or from a time on.
+    pub(super) fn enqueue(&mut self, manager: usize, ticket: Ticket) {
+        let Some(from) = self.caller(manager, ticket, 0) else { return };
+        let it = &mut self.managers[manager];
+        let state = it.book.get(&ticket).map(|entry| &entry.state);
+        let not_before = state.and_then(|state| state.not_before_ms).unwrap_or(0) * 1_000_000;
+        if not_before > self.now {
+            self.agenda.plan(not_before, Event::Later(from));
+        } else {
+            it.dispatcher.submit(ticket, Normal, RUNTIME);
+        }
+    }
+
+    pub(super) fn later(&mut self, from: Caller) {
+        let it = &self.managers[from.manager];
+        if it.down == 0 && it.life == from.life {
+            self.enqueue(from.manager, from.key.ticket);
+            self.go_on(from.manager, None);
+        }
+    }
+
+    fn reserved(&mut self, from: Caller, to: ExecutorId, told: Told) {
+        let answer = match told {
+            Told::Taken { .. } => Answer::Accepted,
+            Told::Full => Answer::Full { retry_after: RETRY_AFTER },
+            // What may have been reserved runs out by itself.
+            _ => Answer::Unreachable,
+        };
+        let Caller { manager, key, .. } = from;
+        let now = Duration::from_nanos(self.now);
+        let next = self.managers[manager].dispatcher.reserved(key.ticket, answer, now);
+        if next.is_none() && answer == Answer::Accepted {
+            // The task is not wanted any more, and nobody else should wait for its slot.
+            self.ask(from, to, Ask::Delete);
+        }
+        self.go_on(manager, next);
+    }
+
+    pub(super) fn ledger_heard(&mut self, from: Caller, ask: LedgerAsk) {
+        let (ticket, now) = (from.key.ticket, self.now);
+        self.measure.decisions += 1;
+        let next = match ask {
+            LedgerAsk::Lease { holder, executors } => {
+                let lease = self.ledger.lease(ticket, &holder, &executors, now);
+                return self.send(Event::LedgerTold(from, lease));
+            }
+            LedgerAsk::Regain { holder, at } => {
+                if let Some(lease) = self.ledger.regain(ticket, &holder, at, now) {
+                    self.send(Event::Regained(from, lease));
+                }
+                return;
+            }
+            LedgerAsk::Renew { lease, at } => {
+                if !self.ledger.renew(&lease, now)
+                    && let Some(lease) = self.ledger.regain(ticket, &lease.holder, at, now)
+                {
+                    self.send(Event::Regained(from, lease));
+                }
+                return;
+            }
+            LedgerAsk::Release(lease) => self.ledger.release(&lease, now),
+            LedgerAsk::Withdraw(holder) => self.ledger.withdraw(&holder, now),
+        };
+        // Its reply changes nothing, but it is one.
+        self.measure.message(now);
+        // Who gives back asks again by itself.
+        if let Some(manager) = next.map(|first| self.manager_of(first))
+            && manager != from.manager
+        {
+            self.send(Event::LedgerChanged { manager });
+        }
+    }
+
+    pub(super) fn leased(&mut self, from: Caller, lease: Option<SlotLease>) {
+        let Caller { manager, life, key: Key { ticket, .. } } = from;
+        let it = &mut self.managers[manager];
+        if it.down > 0 || it.life != life {
+            return;
+        }
+        let answer = match lease.as_ref().and_then(SimLedger::executor) {
+            Some(executor) => LeaseAnswer::Granted(executor),
+            None => LeaseAnswer::Waiting,
+        };
+        if let (Some(entry), Some(lease)) = (it.book.get_mut(&ticket), lease) {
+            entry.lease = Some(lease);
+        }
+        let now = Duration::from_nanos(self.now);
+        let next = it.dispatcher.leased(ticket, answer, now);
+        self.go_on(manager, next);
+    }
+
+    pub(super) fn regained(&mut self, from: Caller, lease: SlotLease) {
+        let it = &mut self.managers[from.manager];
+        let alive = it.down == 0 && it.life == from.life;
+        match it.book.get_mut(&from.key.ticket).filter(|entry| alive && entry.drive.is_some()) {
+            Some(entry) => entry.lease = Some(lease),
+            None if alive => self.send(Event::LedgerHeard(from, LedgerAsk::Release(lease))),
+            None => {}
+        }
+    }
+
+    pub(super) fn ask_ledger_again(&mut self, manager: usize) {
+        let now = Duration::from_nanos(self.now);
+        if self.managers[manager].down > 0 {
+            return;
+        }
+        for order in self.managers[manager].dispatcher.ledger_changed(now) {
+            self.obey(manager, order);
+        }
+    }
+}
+
+/// How long it has to go on at most until nothing can be under way any more.
+pub(super) fn patience(unended: u64, takes: Time, executors: u32) -> Time {
+    // Ten losses with their pauses (3 min) and the leases that have to end before (17 s each, and a question of
+    // 10 s), each twice; and what waits, twenty times as slow as it should be.
+    const LOSSES: Duration = Duration::from_secs(2 * (190 + 10 * 27));
+    let work = unended.saturating_mul(takes) / u64::from(executors.max(1));
+    nanos(LOSSES) + 20 * takes + 20 * work
+}
