@@ -176,7 +176,7 @@ fn what_a_gateway_decided_is_replayed_as_it_was_and_with_other_limits() {
     let shown = tidegate(&["sim", "--replay", path, "--set", "limits.low=1"]);
     let shown = text(&shown.stdout);
     assert!(shown.contains("refused: priority_limit") && shown.contains("% of cases"), "{shown}");
-    drop(gateway.shutdown());
+    let _ = gateway.shutdown();
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn what_was_recorded_until_ctrl_c_is_a_recording() {
     assert_eq!(replayed["as_recorded"]["all"]["admitted"], counts[0]);
     let shown = tidegate(&["sim", "--replay", path]);
     assert!(text(&shown.stdout).contains("ended early: interrupted"), "{}", text(&shown.stdout));
-    drop(gateway.shutdown());
+    let _ = gateway.shutdown();
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn a_file_that_is_there_is_kept_unless_force_is_used() {
     let forced = tidegate(&[&args[..], &["--force"]].concat());
     assert!(forced.status.success(), "{}", text(&forced.stderr));
     assert!(fs::read_to_string(&path).unwrap().starts_with("{\"format\":\"tidegate-decisions\""));
-    drop(gateway.shutdown());
+    let _ = gateway.shutdown();
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn what_is_no_admin_port_is_said_to_be_none() {
         assert!(text(&output.stderr).contains(says), "{}", text(&output.stderr));
         assert!(!path.exists(), "nothing is left of it");
     }
-    drop(gateway.shutdown());
+    let _ = gateway.shutdown();
 }
 
 #[test]
