@@ -33,8 +33,9 @@ pub async fn answer<B: Body<Data = Bytes>>(
             Handler::HealthReady => ready(shared),
             Handler::Metrics => text(metrics::render(shared)),
             Handler::Usage => ingest_usage(shared.ingest.as_deref(), request.uri().query()).await,
-            Handler::Decisions => record::answer(shared, request.uri().query())
-                .unwrap_or_else(|error| rescue::record(error)),
+            Handler::Decisions => {
+                record::answer(shared, request.uri().query()).unwrap_or_else(rescue::record)
+            }
             Handler::Stats => json_response(StatusCode::OK, &GatewayStats::of(shared)),
             Handler::BusyThreshold => {
                 let (response, read) = thresholds(shared, request, guarded).await;
