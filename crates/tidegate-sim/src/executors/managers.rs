@@ -22,8 +22,8 @@ const PATIENCE: u32 = 10;
 /// Managers, each with the dispatcher that ships, the executors and a ledger, with messages that take time between
 /// them, and what goes wrong with all of these.
 ///
-/// `manager.rs` has what a manager knows, `driver.rs` how it brings an attempt to its end, `lives.rs` what is killed
-/// and comes back.
+/// `manager.rs` has what a manager knows, `driver.rs` how it brings an attempt to its end, `lives.rs` what is
+/// killed and comes back.
 pub(super) struct Managers {
     pub(super) placement: Placement,
     pub(super) now: Time,

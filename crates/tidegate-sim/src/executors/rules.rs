@@ -9,7 +9,8 @@ use tidegate_core::capacity::{ExecutorId, Ticket};
 use tidegate_core::task::TaskState;
 
 /// After the last fault: until a manager gives a silent executor up (a lease of 15 s and 2 s), with the question
-/// that it has asked before that (10 s), the one for the tombstone (5 s) and a refusal that it still believes (1 s).
+/// that it has asked before that (10 s), the one for the tombstone (5 s) and a refusal that it still believes
+/// (1 s).
 const CALMED: Duration = Duration::from_secs(33);
 
 /// What must always hold, whatever goes wrong. The first violation is kept.
