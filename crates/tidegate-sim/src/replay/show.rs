@@ -3,6 +3,7 @@
 use super::{Comparison, Outcome, Replayed, Share};
 use crate::report::{Cell, Table, text};
 use std::fmt;
+use tidegate_core::admission::MessagePriority;
 
 // === impl Comparison ===
 
@@ -15,7 +16,8 @@ impl Comparison {
         let mut outcomes = vec![&self.as_recorded, &self.same.outcome];
         outcomes.extend(self.changed.as_ref().map(|changed| &changed.outcome));
         let mut rows = rows("all", &outcomes, |outcome| Some(&outcome.all));
-        for name in self.as_recorded.by_priority.keys() {
+        let came = |name: &&str| self.as_recorded.by_priority.contains_key(name);
+        for name in MessagePriority::ALL.iter().map(|priority| priority.name()).filter(came) {
             rows.extend(self::rows(name, &outcomes, |outcome| outcome.by_priority.get(name)));
         }
         Table {
