@@ -3,19 +3,33 @@
 use super::program::{Said, alone, drill};
 use serde_json::Value;
 
+/// How often a drill is begun anew that its own generator disowns.
+const TRIES: usize = 3;
+
 /// Drills a scenario and fails with all that was missed, what the machine did, and what was measured.
+///
+/// A generator that could not keep its own schedule says so: what was missed then may be the doing of whatever else
+/// the machine had to do, and is measured again. Once it kept to it, or held nevertheless, that is the verdict.
 #[track_caller]
 fn holds(name: &str) {
     let _alone = alone();
-    let said = drill(&[name, "--short", "--json"]);
-    let report = said.report();
-    let checks = report["checks"].as_array().expect("checks");
-    assert!(!checks.is_empty(), "{name} expects nothing");
-    for check in checks {
-        println!("{name}: {check}");
+    for left in (0..TRIES).rev() {
+        let said = drill(&[name, "--short", "--json"]);
+        let report = said.report();
+        let checks = report["checks"].as_array().expect("checks");
+        assert!(!checks.is_empty(), "{name} expects nothing");
+        for check in checks {
+            println!("{name}: {check}");
+        }
+        let missed: Vec<&Value> = checks.iter().filter(|check| check["holds"] != true).collect();
+        if missed.is_empty() {
+            assert_eq!(said.code, Some(0), "{}", said.error);
+            return;
+        }
+        assert_eq!(said.code, Some(1), "{}", said.error);
+        let is_disowned = said.error.contains("did not keep its own schedule");
+        assert!(is_disowned && left > 0, "{}", story(&said, &report, &missed));
     }
-    let missed: Vec<&Value> = checks.iter().filter(|check| check["holds"] != true).collect();
-    assert!(missed.is_empty() && said.code == Some(0), "{}", story(&said, &report, &missed));
 }
 
 fn story(said: &Said, report: &Value, missed: &[&Value]) -> String {
