@@ -1,5 +1,5 @@
-//! What is shown while a drill runs. The bar is drawn by a thread of its own: a terminal that is held must not hold
-//! the load.
+//! What is shown while a drill runs. The bar is drawn by a thread of its own: a terminal that is held must not
+//! hold the load.
 
 use crate::commands::drill::bar::Bar;
 use std::sync::mpsc::{self, RecvTimeoutError};

@@ -13,7 +13,8 @@ use tidegate_sim::scenario::{RetryPlan, Scenario};
 /// What clients draw their waits from must not be what arrivals are drawn from.
 const WAITS: u64 = 0x7761_6974;
 
-/// Sends the requests of a scenario when they are due, does what its clients do with the answers, and keeps the book.
+/// Sends the requests of a scenario when they are due, does what its clients do with the answers, and keeps the
+/// book.
 pub struct Load {
     arrivals: Arrivals,
     requests: Requests,
