@@ -1,20 +1,26 @@
 //! What Tidegate promises, on the real thing: each scenario in its short form, with its own expectations.
 
+use super::machine::Watch;
 use super::program::{Said, alone, drill};
 use serde_json::Value;
 
 /// How often a drill is begun anew that its own generator disowns.
 const TRIES: usize = 3;
 
+/// Of all processors, what others may use for a verdict on what was missed.
+const OTHERS_MAX: f64 = 0.2;
+
 /// Drills a scenario and fails with all that was missed, what the machine did, and what was measured.
 ///
-/// A generator that could not keep its own schedule says so: what was missed then may be the doing of whatever else
-/// the machine had to do, and is measured again. Once it kept to it, or held nevertheless, that is the verdict.
+/// A generator that could not keep its own schedule says so, and what was missed then is measured again. There is
+/// no verdict on what was missed only while others kept the processors busy: that was not measured here.
 #[track_caller]
 fn holds(name: &str) {
     let _alone = alone();
     for left in (0..TRIES).rev() {
+        let watch = Watch::start();
         let said = drill(&[name, "--short", "--json"]);
+        let others = watch.others();
         let report = said.report();
         let checks = report["checks"].as_array().expect("checks");
         assert!(!checks.is_empty(), "{name} expects nothing");
@@ -28,7 +34,10 @@ fn holds(name: &str) {
         }
         assert_eq!(said.code, Some(1), "{}", said.error);
         let is_disowned = said.error.contains("did not keep its own schedule");
-        assert!(is_disowned && left > 0, "{}", story(&said, &report, &missed));
+        let told = story(&said, &report, &missed);
+        assert!(is_disowned, "{told}");
+        assert!(left > 0 || others > OTHERS_MAX, "{told}");
+        eprintln!("{name}: not judged, others had {:.0} % of the machine: {told}", others * 100.0);
     }
 }
 

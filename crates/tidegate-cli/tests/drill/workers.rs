@@ -16,12 +16,12 @@ duration_s = 2
 settle_s = 0.2
 
 [gateway]
-limits = { global = 100, high = 0, normal = 0, low = 0 }
+limits = { global = 1000, high = 0, normal = 0, low = 0 }
 
 [workers]
 count = 2
 places = 4
-waiting = 4
+waiting = 64
 
 [[class]]
 name = "people"

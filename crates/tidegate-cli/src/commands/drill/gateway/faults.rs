@@ -1,5 +1,5 @@
-//! Makes workers fail when the scenario says so. Every fault is set for as long as it lasts, so that a drill
-//! that is killed leaves nothing broken.
+//! Makes workers fail when the scenario says so. Every fault is set for as long as it lasts, so that a drill that
+//! is killed leaves nothing broken.
 
 use super::ask::{Reply, ask};
 use hyper::Uri;

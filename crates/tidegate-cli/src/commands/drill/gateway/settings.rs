@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(config.upstreams.len(), 2);
         assert_eq!(config.claims.clients[0].token, token("acme"));
         let shown = format!("{config:?}");
-        for part in ["LeastLoaded", "concurrency: 4", "600", "0.25", "Some(7)", "0.5"] {
+        for part in ["LeastLoaded", "concurrency: 4", "601ms", "0.25", "Some(7)", "0.5"] {
             assert!(shown.contains(part), "{part} is not in {shown}");
         }
     }
