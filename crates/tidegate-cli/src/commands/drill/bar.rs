@@ -51,7 +51,7 @@ fn drawn(total: Duration) -> ProgressBar {
     // Drawn when it is told to, ten times a second: faster is of no use to anybody.
     let target = ProgressDrawTarget::stderr_with_hz(10);
     let bar = ProgressBar::with_draw_target(Some(total.as_millis() as u64), target);
-    match ProgressStyle::with_template("{bar:20} {wide_msg}") {
+    match ProgressStyle::with_template("{bar:12} {wide_msg}") {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }

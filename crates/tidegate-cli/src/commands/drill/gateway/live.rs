@@ -119,11 +119,11 @@ impl Glance {
         if let Some(p99_ms) = self.p99_ms {
             text += &format!("  p99 {p99_ms:.0} ms");
         }
-        text += &format!("  {} in flight", self.in_flight);
+        // Before what may be cut off where a terminal is narrow: it is a doubt of all the rest.
         if self.late > 0 {
-            text += &format!("  {} sent late", self.late);
+            text += &format!("  {} late", self.late);
         }
-        text
+        text + &format!("  {} in flight", self.in_flight)
     }
 }
 
@@ -204,6 +204,6 @@ mod tests {
         live.tick(Duration::from_secs(2), 7);
         let text = live.shared.lock().unwrap().text(&[]);
         assert!(text.starts_with("the last answers  250 good/s  0 refused/s  p99 4"), "{text}");
-        assert!(text.ends_with("ms  7 in flight  498 sent late"), "{text}");
+        assert!(text.ends_with("ms  498 late  7 in flight"), "{text}");
     }
 }
