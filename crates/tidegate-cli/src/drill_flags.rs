@@ -87,7 +87,7 @@ pub struct DrillFlags {
     )]
     pub lasts: Duration,
     /// With --record: overwrites the file
-    #[arg(long, requires = "record")]
+    #[arg(long, requires = "record", conflicts_with = "scenario")]
     pub force: bool,
     /// No progress bar
     #[arg(long)]
@@ -187,7 +187,8 @@ mod tests {
             ("", "SCENARIO"),
             ("a --list", "--list"),
             ("a --record f", "--record"),
-            ("a --force", "--record"),
+            ("a --force", "cannot be used with '[SCENARIO]'"),
+            ("--list --force", "--record"),
             ("--record f --for soon", "30s"),
             ("a --target 127.0.0.1:8000", "http://"),
             ("a --target https://h:1", "plain text"),
