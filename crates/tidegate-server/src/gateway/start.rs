@@ -14,6 +14,7 @@ use crate::record::Scribe;
 use crate::tls::{TlsSetupError, server_acceptor};
 use crate::upstream::{Connector, Fleet, FleetError, Pool};
 use http::HeaderValue;
+use socket2::SockRef;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::sync::Arc;
@@ -292,12 +293,18 @@ where
     })
 }
 
+/// Connections that the system holds until they are accepted. A burst of clients must not be mistaken for an
+/// attack, nor wait for a second try a second later; the system may hold fewer.
+const BACKLOG: i32 = 4096;
+
 fn bind(address: SocketAddr, flag: &'static str) -> Result<StdTcpListener, GatewayError> {
     let listener = StdTcpListener::bind(address).map_err(|source| GatewayError::Bind {
         address,
         flag,
         source,
     })?;
+    // Asked again, a socket that listens only takes the longer line.
+    SockRef::from(&listener).listen(BACKLOG)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }

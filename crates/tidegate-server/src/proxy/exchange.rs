@@ -13,6 +13,9 @@ use tidegate::Outcome;
 /// Everything that one admitted request holds until its answer has been passed on. Dropped early, when the
 /// client leaves or the task ends, it releases all of it, and the upstream's connection is closed.
 pub struct Exchange {
+    /// Written down before its places are free: who takes one of them next must not seem to have held it at the
+    /// same time. The first field is dropped first.
+    entry: Option<Entry>,
     places: Places,
     placed: Placed,
     connection: Connection,
@@ -23,8 +26,6 @@ pub struct Exchange {
     metrics: Arc<ThreadMetrics>,
     started: Instant,
     status: StatusCode,
-    /// Written down when all of this is over.
-    _entry: Option<Entry>,
     _busy: Busy,
 }
 
@@ -53,6 +54,7 @@ impl Exchange {
         drop(queued);
         let reusable = upload.as_ref().is_none_or(|upload| upload.has_ended());
         Self {
+            entry,
             reusable,
             places,
             placed,
@@ -62,7 +64,6 @@ impl Exchange {
             metrics,
             started,
             status,
-            _entry: entry,
             _busy: busy,
         }
     }
@@ -78,12 +79,14 @@ impl Exchange {
         if self.reusable {
             self.pool.put_back(self.placed.upstream(), self.connection);
         }
+        drop(self.entry);
         self.places.finish(Outcome::Success);
     }
 
     /// The exchange is over and its connection can't be used again.
     pub fn close(self) {
         self.metrics.answered(self.places.priority(), self.status, self.started.elapsed());
+        drop(self.entry);
         self.places.finish(Outcome::Success);
     }
 
@@ -91,6 +94,7 @@ impl Exchange {
     pub fn fail(self) {
         self.placed.failed();
         self.metrics.answered(self.places.priority(), self.status, self.started.elapsed());
+        drop(self.entry);
         self.places.finish(Outcome::Dropped);
     }
 
@@ -110,6 +114,7 @@ impl Exchange {
         self.placed.failed();
         let upstream = self.placed.upstream().name.clone();
         let error = ProxyError::BadAnswer { upstream, why };
+        drop(self.entry);
         self.places.finish(Outcome::Dropped);
         error
     }
