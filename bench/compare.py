@@ -70,15 +70,17 @@ def lines_of(scenario, reports):
     groups = [group for group in groups if group != "priority:critical"]
     top = next((g for g in ("priority:high", "priority:normal", "priority:low") if g in groups), "all")
     columns = ["contestant", *(f"goodput {phase}" for phase in phases)]
+    columns += [f"{top} served {phase}" for phase in phases]
     columns += [f"p99 ms {top} {phase}" for phase in phases]
-    if "healthy" in groups:
+    if "healthy" in groups and figure(first, "latency_p99_ms", "healthy", phases[0]) is not None:
         columns += [f"p99 ms healthy {phase}" for phase in phases]
     columns += ["failed", "recovery s", "late sends p99 ms"]
     rows = [columns, ["---"] * len(columns)]
     for name, report in reports.items():
         row = [name, *(shown(figure(report, "goodput_of_capacity", phase=phase), 2) for phase in phases)]
+        row += [shown(figure(report, "goodput_of_offered", top, phase), 2) for phase in phases]
         row += [shown(figure(report, "latency_p99_ms", top, phase), 0) for phase in phases]
-        if "healthy" in groups:
+        if "healthy" in groups and figure(first, "latency_p99_ms", "healthy", phases[0]) is not None:
             row += [shown(figure(report, "latency_p99_ms", "healthy", phase), 0) for phase in phases]
         recovery = figure(report, "recovery_s")
         never = any(found["what"] == "recovery_s" and found["value"] is None for found in report["figures"])

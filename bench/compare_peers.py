@@ -10,7 +10,7 @@ from peers import ENVOY_TYPES, NGINX, Peers, envoy_address
 HAPROXY = """
 global
   nbthread 1
-  maxconn 20000
+  maxconn 8000
 defaults
   mode http
   option http-keep-alive
@@ -167,7 +167,7 @@ class Contestants(Peers):
         directory = self.directory / "nginx-gateway"
         directory.mkdir(exist_ok=True)
         config = directory / "nginx.conf"
-        config.write_text(NGINX.format(dir=directory, http=http).replace("4096; }", "20000; }", 1))
+        config.write_text(NGINX.format(dir=directory, http=http).replace("4096; }", "8000; }", 1))
         argv = [self.programs["nginx"], "-p", directory, "-c", config]
         return Process(argv, self.directory / "nginx-gateway.log")
 

@@ -187,7 +187,7 @@ mod tests {
             ("", "SCENARIO"),
             ("a --list", "--list"),
             ("a --record f", "--record"),
-            ("a --force", "cannot be used with '[SCENARIO]'"),
+            ("a --force", "cannot be used with '--force'"),
             ("--list --force", "--record"),
             ("--record f --for soon", "30s"),
             ("a --target 127.0.0.1:8000", "http://"),

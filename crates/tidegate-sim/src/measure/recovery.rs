@@ -17,7 +17,7 @@ struct Usual {
 
 impl Recorder {
     /// Seconds from the end of the last fault until all is as before the first; infinite when it never is. `None`
-    /// without a fault, or without a time before it.
+    /// without a fault, or without a time before or after it.
     pub(super) fn recovery_s(&self) -> Option<f64> {
         let first_s = self.scenario.faults.iter().map(|fault| fault.from_s).reduce(f64::min)?;
         let over_s = self.scenario.faults_over_s();
@@ -29,6 +29,9 @@ impl Recorder {
         let after: Vec<_> = slices.iter().filter(|(at_s, _)| *at_s >= over_s).collect();
         // What is due in the last second has not always an answer when all is over.
         let judged = &after[..after.len().saturating_sub(1)];
+        if judged.is_empty() {
+            return None;
+        }
         let last_bad = judged.iter().rposition(|(_, bin)| !usual.is_like(bin));
         let normal_from = last_bad.map_or(0, |index| index + 1);
         let from = judged.get(normal_from);
