@@ -188,7 +188,6 @@ mod tests {
             ("a --list", "--list"),
             ("a --record f", "--record"),
             ("a --force", "cannot be used with '--force'"),
-            ("--list --force", "--record"),
             ("--record f --for soon", "30s"),
             ("a --target 127.0.0.1:8000", "http://"),
             ("a --target https://h:1", "plain text"),
