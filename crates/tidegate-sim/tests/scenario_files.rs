@@ -141,3 +141,12 @@ fn what_is_judged_is_what_was_due_after_things_settled() {
     let checks = judge(&scenario.expectations, &findings, Mode::Sim);
     assert!(checks[0].holds, "{}", checks[0]);
 }
+
+#[test]
+fn the_example_of_the_document_can_be_run() {
+    let document = include_str!("../../../docs/drills.md");
+    let (_, rest) = document.split_once("```toml\n").expect("it has an example");
+    let (example, _) = rest.split_once("```").expect("which ends");
+    let scenario = Scenario::read("example", example).unwrap_or_else(|error| panic!("{error}"));
+    assert!(tidegate_sim::simulate(&scenario, 1, None).is_ok());
+}
