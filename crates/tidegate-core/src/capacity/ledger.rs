@@ -280,13 +280,12 @@ impl SlotLedger {
         self.fence_last
     }
 
-    /// How many slots of an executor are held.
+    /// How many slots of an executor are held, also by those who waited for one that has come free.
     #[must_use]
-    pub fn held(&self, executor: &str, now: Duration) -> u32 {
-        let holders = self.held.get(executor).into_iter().flatten();
-        let live =
-            |holder: &&ExecutionKey| self.leases.get(holder).is_some_and(|held| held.ends_at > now);
-        u32::try_from(holders.filter(live).count()).unwrap_or(u32::MAX)
+    pub fn held(&mut self, executor: &str, now: Duration) -> u32 {
+        self.expire(now);
+        let held = self.held.get(executor).map_or(0, BTreeSet::len);
+        u32::try_from(held).unwrap_or(u32::MAX)
     }
 
     /// How many wait.

@@ -207,7 +207,7 @@ impl Model for Ledger {
 
     /// The slot is free, or is one step of time from it: nothing leaked.
     fn is_done(&self) -> bool {
-        self.ledger.held("red", Duration::ZERO) == 0
+        self.ledger.clone().held("red", Duration::ZERO) == 0
     }
 }
 
