@@ -160,7 +160,7 @@ impl Pair {
     fn check(&mut self) -> Result<(), TestCaseError> {
         let now = ms(self.now_ms);
         self.plain.expire(self.now_ms);
-        // Nothing is expired for it first: whoever asks how many are held must get the same answer as who takes one.
+        // Nothing is expired for it first: who asks how many are held must hear the same as who takes one.
         for executor in EXECUTORS {
             let held = self.plain.leases.iter().filter(|held| &*held.0.executor == executor);
             let ours = self.ledger.held(executor, now);
