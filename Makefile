@@ -25,19 +25,18 @@ lint: ## Formatting and clippy
 fmt: ## Format the code
 	$(CARGO) fmt --all
 
-unit: ## Unit, integration and documentation tests
-	$(CARGO) test --workspace --locked
+unit: ## Unit, integration and documentation tests; some of them by ARGS="gateway drill"
+	@scripts/unit $(ARGS)
 
-# Loom needs its own cfg for every crate; its own directory keeps that from rebuilding all the others.
 loom: ## Every interleaving of the in-flight tracker, of the retry budget and of the windowed channel
-	RUSTFLAGS="--cfg loom" $(CARGO) test -p tidegate-core --profile model --locked \
-		--test loom_in_flight --test loom_retry_budget --target-dir target/loom
-	RUSTFLAGS="--cfg tidegate_loom" $(CARGO) test -p tidegate --profile model --locked \
-		--no-default-features --features ingest --test loom_channel --target-dir target/loom-channel
+	$(CARGO) test -p tidegate-core --profile model --locked --features __loom \
+		--test loom_in_flight --test loom_retry_budget
+	$(CARGO) test -p tidegate --profile model --locked --no-default-features --features ingest,__loom \
+		--test loom_channel
 
 shuttle: ## Many random interleavings of the windowed channel, longer than loom can search through
-	RUSTFLAGS="--cfg tidegate_shuttle" $(CARGO) test -p tidegate --profile model --locked \
-		--no-default-features --features ingest --test shuttle_channel --target-dir target/shuttle
+	$(CARGO) test -p tidegate --profile model --locked --no-default-features --features ingest,__shuttle \
+		--test shuttle_channel
 
 doc: ## The API documentation
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

@@ -23,6 +23,8 @@ frontend in
   bind 127.0.0.1:{port} backlog 4096
   http-request set-priority-class int(-100) if {{ req.hdr(tidegate-priority) high }}
   http-request set-priority-class int(100) if {{ req.hdr(tidegate-priority) low }}
+  # maxqueue of a server only sends requests elsewhere: without this, any number waits until its time is over.
+  http-request deny deny_status 503 if {{ queue(out) ge {waiting} }}
   default_backend out
 backend out
   balance leastconn
@@ -156,7 +158,8 @@ class Contestants(Peers):
         line = "  server worker-{} 127.0.0.1:{} maxconn {} maxqueue {} check inter 500ms fall 2 rise 1"
         queue = setting.gateway.get("queue", setting.workers["waiting"])
         servers = [line.format(n, worker, setting.places, queue) for n, worker in enumerate(workers)]
-        text = HAPROXY.format(port=port, wait_ms=setting.wait_ms, servers="\n".join(servers))
+        waiting = setting.count * queue
+        text = HAPROXY.format(port=port, wait_ms=setting.wait_ms, waiting=waiting, servers="\n".join(servers))
         config = self.directory / "haproxy.cfg"
         config.write_text(text)
         return Process([self.programs["haproxy"], "-db", "-f", config], self.directory / "haproxy.log")

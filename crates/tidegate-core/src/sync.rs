@@ -1,8 +1,8 @@
-//! The atomics of this crate, or loom's in their place under `--cfg loom`, so that the models in `tests/`
+//! The atomics of this crate, or loom's in their place with the feature `__loom`, so that the models in `tests/`
 //! explore the very code that ships.
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "__loom"))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 
-#[cfg(loom)]
+#[cfg(feature = "__loom")]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,6 @@
 //! Every interleaving of small groups of threads over one tracker.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p tidegate-core --release --test loom_in_flight`
-#![cfg(loom)]
+//! `make loom`: it needs a feature of its own.
 
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;

@@ -1,7 +1,6 @@
 //! Every interleaving of small groups of threads over one retry budget.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p tidegate-core --release --test loom_retry_budget`
-#![cfg(loom)]
+//! `make loom`: it needs a feature of its own.
 
 use loom::thread;
 use std::sync::Arc;

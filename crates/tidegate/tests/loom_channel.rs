@@ -1,9 +1,7 @@
 //! Every interleaving of small groups of threads over one channel, up to a number of preemptions. A wake-up that
 //! is lost is a deadlock here, which loom reports.
 //!
-//! `RUSTFLAGS="--cfg tidegate_loom" cargo test -p tidegate --release --no-default-features --features ingest
-//! --test loom_channel`
-#![cfg(tidegate_loom)]
+//! `make loom`: it needs a feature of its own.
 
 use loom::future::block_on;
 use loom::thread;

@@ -1,8 +1,6 @@
 //! Random schedules of larger groups of threads over one channel, with everything that may happen to it at once.
 //!
-//! `RUSTFLAGS="--cfg tidegate_shuttle" cargo test -p tidegate --release --no-default-features --features ingest
-//! --test shuttle_channel`
-#![cfg(tidegate_shuttle)]
+//! `make shuttle`: it needs a feature of its own.
 
 use shuttle::future::block_on;
 use shuttle::rand::{Rng, thread_rng};

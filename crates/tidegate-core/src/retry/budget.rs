@@ -255,7 +255,7 @@ fn index(step: u64) -> usize {
     (step % STEPS as u64) as usize
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "__loom")))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

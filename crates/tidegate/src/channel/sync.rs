@@ -1,21 +1,21 @@
 //! What the channel's algorithm is made of: the standard library's, or loom's or shuttle's in their place, so
 //! that the models in `tests/` run the shipped algorithm and not a copy of it.
 //!
-//! The names of the configurations are our own: with `--cfg loom` tokio would change too.
+//! Features choose, not `--cfg loom`: with that tokio would change too, and every dependency would be built again.
 
-#[cfg(not(any(tidegate_loom, tidegate_shuttle)))]
+#[cfg(not(any(feature = "__loom", feature = "__shuttle")))]
 pub(super) use std::sync::{
     Arc, Mutex, MutexGuard,
     atomic::{AtomicI64, AtomicU64, Ordering},
 };
 
-#[cfg(tidegate_loom)]
+#[cfg(feature = "__loom")]
 pub(super) use loom::sync::{
     Arc, Mutex, MutexGuard,
     atomic::{AtomicI64, AtomicU64, Ordering},
 };
 
-#[cfg(all(tidegate_shuttle, not(tidegate_loom)))]
+#[cfg(all(feature = "__shuttle", not(feature = "__loom")))]
 pub(super) use shuttle::sync::{
     Arc, Mutex, MutexGuard,
     atomic::{AtomicI64, AtomicU64, Ordering},
