@@ -90,6 +90,18 @@ fn a_renewal_never_shortens_a_lease() {
     assert_eq!(slots.expire(18 * S), [(key("one"), run.fence)]);
 }
 
+/// The word of who asks too late must not depend on whether the timer was faster.
+#[test]
+fn a_lease_that_has_run_out_is_not_renewed() {
+    let mut slots = ExecutorSlots::new(1, 0);
+    let run = slots.execute(&key("one"), 1, None, Some(10 * S), Duration::ZERO).unwrap();
+    assert!(!slots.renew(&key("one"), Some(run.fence), 10 * S), "before it is named");
+    assert_eq!(slots.next_expiry(), Some(10 * S));
+    assert_eq!(slots.expire(10 * S), [(key("one"), run.fence)]);
+    assert!(!slots.renew(&key("one"), None, 10 * S), "while it is stopped");
+    assert_eq!((slots.next_expiry(), slots.occupancy(11 * S).running), (None, 1));
+}
+
 /// A zombie of the attempt before neither ends, nor renews, nor is taken for its successor.
 #[test]
 fn the_attempt_before_has_no_word_in_the_next() {

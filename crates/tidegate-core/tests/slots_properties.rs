@@ -82,7 +82,7 @@ struct World {
     told: BTreeMap<ExecutionKey, u64>,
     /// Reservations that were made in this life, with their ends: whoever made them may be gone.
     promised: BTreeMap<ExecutionKey, (u64, u64)>,
-    /// What runs in this life: its fence, what it does, and when its lease ends.
+    /// What runs in this life: its fence, and when its lease ends.
     running: BTreeMap<ExecutionKey, Run>,
     /// Every start of this life. Nothing is forgotten within one test.
     started: BTreeMap<ExecutionKey, (u64, u64)>,
@@ -93,6 +93,8 @@ struct World {
 struct Run {
     fence: u64,
     lease: Option<(u64, u64)>,
+    /// Its lease has run out and it was named.
+    stopping: bool,
 }
 
 fn key(number: u8) -> ExecutionKey {
@@ -201,7 +203,7 @@ impl World {
                 }
                 assert!(reservation.is_none_or(|asked| asked == fence));
                 let lease = lease_ms.map(|ttl_ms| (ttl_ms, self.now_ms + ttl_ms));
-                self.running.insert(key.clone(), Run { fence, lease });
+                self.running.insert(key.clone(), Run { fence, lease, stopping: false });
                 self.started.insert(key.clone(), (fence, body));
             }
             Ok(Granted { fence, first: false }) => {
@@ -263,9 +265,13 @@ impl World {
         let before = self.slots.clone();
         let now = Duration::from_millis(self.now_ms);
         let renewed = self.slots.renew(key, given, now);
-        assert_eq!(renewed, own.is_some() && fence != Some(false));
+        // Whether it was named is the timer's affair: a lease ends by the clock.
+        let leased = run.as_ref().is_some_and(|run| {
+            !run.stopping && run.lease.is_none_or(|(_, ends_ms)| ends_ms > self.now_ms)
+        });
+        assert_eq!(renewed, leased && fence != Some(false));
         if !renewed {
-            assert_eq!(self.slots, before, "a foreign word changes nothing");
+            assert_eq!(self.slots, before, "a foreign or a late word changes nothing");
         } else if let Some(Run { lease: Some((ttl_ms, ends_ms)), .. }) = run {
             *ends_ms = (*ends_ms).max(self.now_ms + *ttl_ms);
         }
@@ -290,7 +296,7 @@ impl World {
         let mut expected = BTreeSet::new();
         for (key, run) in &mut self.running {
             if run.lease.is_some_and(|(_, ends_ms)| ends_ms <= self.now_ms) {
-                run.lease = None;
+                (run.lease, run.stopping) = (None, true);
                 expected.insert((key.clone(), run.fence));
             }
         }

@@ -290,7 +290,8 @@ impl SlotLedger {
 
     /// How many wait.
     #[must_use]
-    pub fn waiting(&self) -> usize {
+    pub fn waiting(&mut self, now: Duration) -> usize {
+        self.expire(now);
         self.places.len()
     }
 

@@ -89,13 +89,19 @@ struct Run {
     fence: u64,
     fingerprint: u64,
     reservation: Option<u64>,
-    lease: Option<Lease>,
+    lease: Lease,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Lease {
-    ttl: Duration,
-    expires_at: Duration,
+enum Lease {
+    /// It runs to its end, whoever asks.
+    Without,
+    Held {
+        ttl: Duration,
+        expires_at: Duration,
+    },
+    /// It ran out and was named: the execution is being stopped.
+    Over,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -209,7 +215,7 @@ impl ExecutorSlots {
             (None, None) => return Err(ExecuteRefused::Full),
         };
         let reservation = self.reserved.remove(key).map(|held| held.fence);
-        let lease = lease.map(|ttl| Lease { ttl, expires_at: now.saturating_add(ttl) });
+        let lease = lease.map_or(Lease::Without, |ttl| Lease::held(ttl, now));
         self.running.insert(key.clone(), Run { fence, fingerprint, reservation, lease });
         Ok(Granted { fence, first: true })
     }
@@ -260,16 +266,21 @@ impl ExecutorSlots {
     }
 
     /// Somebody still asks for an execution: its lease starts anew, and never ends earlier than before. False when
-    /// that fence holds no slot. Without a fence, whoever knows the key may renew.
+    /// that fence holds no slot, or when the lease has run out, also where [`expire`](Self::expire) has yet to name
+    /// it. Without a fence, whoever knows the key may renew.
     pub fn renew(&mut self, key: &ExecutionKey, fence: Option<u64>, now: Duration) -> bool {
         let Some(run) = self.running.get_mut(key) else { return false };
         if fence.is_some_and(|fence| fence != run.fence) {
             return false;
         }
-        if let Some(lease) = &mut run.lease {
-            lease.expires_at = lease.expires_at.max(now.saturating_add(lease.ttl));
+        match &mut run.lease {
+            Lease::Without => true,
+            Lease::Held { ttl, expires_at } if *expires_at > now => {
+                *expires_at = (*expires_at).max(now.saturating_add(*ttl));
+                true
+            }
+            Lease::Held { .. } | Lease::Over => false,
         }
-        true
     }
 
     /// An execution is not wanted. What has not come yet is refused when it comes, so that a request which is
@@ -295,8 +306,8 @@ impl ExecutorSlots {
         self.expire_reservations(now);
         let mut out = Vec::new();
         for (key, run) in &mut self.running {
-            if run.lease.is_some_and(|lease| lease.expires_at <= now) {
-                run.lease = None;
+            if run.lease.expires_at().is_some_and(|expires_at| expires_at <= now) {
+                run.lease = Lease::Over;
                 out.push((key.clone(), run.fence));
             }
         }
@@ -313,8 +324,7 @@ impl ExecutorSlots {
     /// When [`expire`](Self::expire) will next have something to do.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Duration> {
-        let leases = self.running.values().filter_map(|run| run.lease);
-        let leases = leases.map(|lease| lease.expires_at);
+        let leases = self.running.values().filter_map(|run| run.lease.expires_at());
         leases.chain(self.reserved.values().map(|held| held.expires_at)).min()
     }
 
@@ -345,6 +355,21 @@ impl ExecutorSlots {
             if let Some(oldest) = order.pop_front() {
                 self.past.remove(&oldest);
             }
+        }
+    }
+}
+
+// === impl Lease ===
+
+impl Lease {
+    fn held(ttl: Duration, now: Duration) -> Self {
+        Self::Held { ttl, expires_at: now.saturating_add(ttl) }
+    }
+
+    fn expires_at(self) -> Option<Duration> {
+        match self {
+            Self::Held { expires_at, .. } => Some(expires_at),
+            Self::Without | Self::Over => None,
         }
     }
 }

@@ -52,6 +52,15 @@ fn a_renewal_never_shortens() {
 }
 
 #[test]
+fn who_has_stopped_asking_does_not_count_as_waiting() {
+    let mut ledger = one_slot();
+    granted(ledger.acquire(&request(0, &["red"], Normal, 90), ms(0)));
+    waits_behind(ledger.acquire(&request(2, &["red"], Normal, 30), ms(0)));
+    assert_eq!(ledger.waiting(ms(29)), 1);
+    assert_eq!(ledger.waiting(ms(30)), 0);
+}
+
+#[test]
 fn another_attempt_is_another_holder() {
     let mut ledger = one_slot();
     let zombie = granted(ledger.acquire(&request(0, &["red"], Normal, 30), ms(0)));

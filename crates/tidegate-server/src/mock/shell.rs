@@ -138,7 +138,7 @@ impl Shell {
     }
 
     pub(super) fn faults(&self) -> Faults {
-        self.lock().faults
+        self.present().0.faults
     }
 
     /// Makes things go wrong, or right again; `None` ends all faults.
@@ -168,9 +168,8 @@ impl Shell {
                 },
                 None => self.faults_changed.notified().await,
             }
-            let (mut inner, now) = self.present();
-            inner.plan.advance(now);
-            self.suffer(&mut inner, now);
+            // Ends them.
+            drop(self.present());
         }
     }
 
@@ -243,7 +242,8 @@ impl Shell {
         }
     }
 
-    /// The engine as it is now, and when that is.
+    /// The engine and the faults as they are now, and when that is. Nobody sees a fault whose time is over, however
+    /// late whatever ends faults is.
     fn present(&self) -> (MutexGuard<'_, Inner>, Duration) {
         let mut inner = self.lock();
         let now = self.started.elapsed();
@@ -253,6 +253,8 @@ impl Shell {
                 watcher.tell(progress);
             }
         });
+        inner.plan.advance(now);
+        self.suffer(&mut inner, now);
         (inner, now)
     }
 
@@ -308,5 +310,27 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         self.shell.cancel(self.accepted.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing here drives the shell: what is over is over by the clock alone.
+    #[tokio::test(start_paused = true)]
+    async fn a_fault_is_over_when_its_time_is_whoever_asks_first() {
+        let shell = Shell::new(MockConfig::default());
+        let change =
+            FaultChange::parse(br#"{"failure_rate": 1, "reports": "not_ready", "for_ms": 100}"#);
+        shell.change_faults(Some(change.unwrap())).unwrap();
+        let live = RankLoad { block_size: shell.config.engine.block_size, ..RankLoad::default() };
+        tokio::time::advance(Duration::from_millis(99)).await;
+        assert!(shell.fails_now());
+        assert_eq!(shell.reported_loads()[0], live);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_ne!(shell.reported_loads()[0], live, "the load is told first");
+        assert!(!shell.fails_now());
+        assert_eq!(shell.faults(), Faults::default());
     }
 }

@@ -105,10 +105,11 @@ impl TestMock {
         self.mock.address()
     }
 
-    /// Sets faults.
-    pub async fn fault(&self, change: Value) {
+    /// Sets faults, and answers which stood when that was done.
+    pub async fn fault(&self, change: Value) -> Value {
         let answer = self.post("/mock/fault", &change).await;
         assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+        answer.json()
     }
 
     pub async fn get(&self, path: &str) -> Answer {

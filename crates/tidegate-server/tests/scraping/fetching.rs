@@ -1,5 +1,6 @@
 //! Pages over real sockets: each scheme, kept connections, and everything that can go wrong.
 
+use crate::reserved::Reserved;
 use crate::support::page;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, Version};
@@ -220,10 +221,10 @@ async fn what_is_late_breaks_or_is_not_there_is_told_apart() {
         assert!(matches!(answer, Err(FetchError::Broken(_))), "{cut:?}: {answer:?}");
     }
 
-    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let answer = Target::new(nobody, Scheme::Http).fetch("/metrics").await;
+    let nobody = Reserved::new();
+    let answer = Target::new(nobody.address, Scheme::Http).fetch("/metrics").await;
     assert!(matches!(answer, Err(FetchError::Connect(_))), "{answer:?}");
-    let answer = Target::new(nobody, Scheme::Http).fetch("/me trics").await;
+    let answer = Target::new(nobody.address, Scheme::Http).fetch("/me trics").await;
     assert!(matches!(answer, Err(FetchError::Connect(_) | FetchError::Path(_))), "{answer:?}");
 }
 

@@ -6,4 +6,7 @@ mod combining;
 mod fetching;
 mod fixtures;
 mod garbage;
+#[path = "../../../tidegate/tests/support/reserved.rs"]
+#[allow(dead_code, reason = "not every binary needs all of it")]
+mod reserved;
 mod support;

@@ -12,5 +12,8 @@ mod past;
 mod promtool;
 mod refusals;
 mod reservations;
+#[path = "../../../tidegate/tests/support/reserved.rs"]
+#[allow(dead_code, reason = "not every binary needs all of it")]
+mod reserved;
 mod series;
 mod support;

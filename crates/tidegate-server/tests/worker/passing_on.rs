@@ -1,5 +1,6 @@
 //! Executions that a server of the user's does.
 
+use crate::reserved::Reserved;
 use crate::support::{TestWorker, code, slots, with};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -112,8 +113,8 @@ async fn whatever_else_it_answers_is_a_failure_with_the_status() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_a_failure_and_the_slot_is_free() {
-    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let worker = passing_to(&format!("http://{gone}"), slots(1));
+    let gone = Reserved::new();
+    let worker = passing_to(&format!("http://{}", gone.address), slots(1));
     worker.execute(code("a", "200 x")).await.ok();
     let view = worker.ended("a").await;
     assert_eq!((&view["state"], &view["reason"]), (&json!("failed"), &json!("http_error")));

@@ -147,8 +147,9 @@ impl<T: Transport> Sender<T> {
     /// Gives the first messages of the batch their replies.
     fn answer(&mut self, replies: Vec<T::Reply>) {
         let count = replies.len().min(self.tickets.len());
-        self.lane.count_ends(count, 0);
+        // What is not in flight any more is not held any more either.
         drop(self.messages.drain(..count));
+        self.lane.count_ends(count, 0);
         for (ticket, reply) in self.tickets.drain(..count).zip(replies) {
             ticket.succeed(reply);
         }

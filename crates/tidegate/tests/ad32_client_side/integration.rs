@@ -12,6 +12,8 @@ const ROUNDS: u64 = 5;
 /// More than Asia answers in a round, so that its queue is never empty.
 const FOR_ASIA: u64 = 400;
 
+const PATIENT: Duration = Duration::from_secs(120);
+
 type Manager = OutgoingRequestManager<TcpTransport>;
 
 /// The times of round trips to one fast destination, at least so many and until this holds.
@@ -42,12 +44,13 @@ async fn median_trip(manager: &Manager, fast: &[Server; 3], enough: impl Fn() ->
 }
 
 fn quick() -> (Manager, HandBack<TcpTransport>) {
-    let attempt_timeout = Duration::from_secs(1);
-    manager(TcpTransport::new(), OutgoingConfig { attempt_timeout, ..config() })
+    // Nothing here is to fail by its time: clients and servers share one thread, and it may stand still.
+    let (attempt_timeout, message_timeout) = (PATIENT, PATIENT);
+    manager(TcpTransport::new(), OutgoingConfig { attempt_timeout, message_timeout, ..config() })
 }
 
-/// Asia answers after 300 ms, closes each third connection and swallows each fifth message. The fast
-/// destinations are measured without it and beside it in turn, and the two are compared within a round.
+/// Asia answers after 300 ms and closes each third connection; Africa takes a message and never answers. The
+/// fast destinations are measured without the two and beside them in turn, and that is compared within a round.
 #[tokio::test]
 async fn ad32_client_integration_4_slow_destination_does_not_block_fast_ones() {
     let fast = [
@@ -56,7 +59,8 @@ async fn ad32_client_integration_4_slow_destination_does_not_block_fast_ones() {
         Server::start(Manner::Fast).await,
     ];
     let delay = Duration::from_millis(300);
-    let asia = Server::start(Manner::Lossy { delay, closes_each: 3, swallows_each: 5 }).await;
+    let lossy = Manner::Lossy { delay, closes_each: 3, swallows_each: u64::MAX };
+    let (asia, africa) = (Server::start(lossy).await, Server::start(Manner::Stalled).await);
     let mut ratios = Vec::new();
     for round in 0..ROUNDS {
         let (without, _hand_back) = quick();
@@ -67,12 +71,21 @@ async fn ad32_client_integration_4_slow_destination_does_not_block_fast_ones() {
         for number in 0..FOR_ASIA {
             let frame = Frame::new(round * FOR_ASIA + number);
             let _ = with.enqueue(&asia.address, Data, frame).expect("there is room");
+            let _ = with.enqueue(&africa.address, Data, Frame::new(number)).expect("there is room");
         }
         let before = asia.received().len();
         let beside = median_trip(&with, &fast, || asia.received().len() >= before + 4).await;
         ratios.push(beside / alone);
         let slow = with.stats_of(&asia.address).expect("it has a queue");
-        assert!(slow.queue.primary_size > 380, "it is the slow one that waits: {slow:?}");
+        // One may be on its way.
+        let left = FOR_ASIA as usize - (asia.received().len() - before) - 1;
+        assert!(slow.queue.primary_size >= left, "it is the slow one that waits: {slow:?}");
+        let silent = with.stats_of(&africa.address).expect("it has a queue");
+        assert_eq!(
+            silent.queue.primary_size,
+            FOR_ASIA as usize - 1,
+            "one is under way: {silent:?}"
+        );
         let lost = hand_back.recv().await.expect("Asia closes each third");
         assert!(lost.error.maybe_delivered, "{lost:?}");
     }
@@ -95,10 +108,9 @@ async fn ad32_client_integration_4_slow_destination_does_not_block_fast_ones() {
 #[tokio::test]
 async fn ad32_client_integration_5_overflow_preserves_newest_messages() {
     let queue = QueueConfig { primary_size: 50, overflow_size: 10, ..QueueConfig::default() };
-    let patient = Duration::from_secs(120);
     let (manager, _hand_back) = manager(
         TcpTransport::new(),
-        OutgoingConfig { queue, attempt_timeout: patient, message_timeout: patient, ..config() },
+        OutgoingConfig { queue, attempt_timeout: PATIENT, message_timeout: PATIENT, ..config() },
     );
     let server = Server::start(Manner::Stalled).await;
     let put = |number| manager.enqueue(&server.address, Data, Frame::new(number));

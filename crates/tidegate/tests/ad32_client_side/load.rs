@@ -83,7 +83,6 @@ async fn ad32_client_load_6_memory_bounded_under_sustained_cross_dc_traffic() {
             .all(|stats| stats.queue.primary_size == 0 && stats.sender.in_flight == 0)
     })
     .await;
-    while hand_back.try_recv().is_some() {}
     let stats = manager.stats();
     let sum = |of: fn(&tidegate::outbox::DestinationQueueStats) -> u64| stats.iter().map(of).sum();
     let (sent, failed): (u64, u64) =
@@ -91,5 +90,10 @@ async fn ad32_client_load_6_memory_bounded_under_sustained_cross_dc_traffic() {
     let queue_dropped: u64 = sum(|stats| stats.queue.total_dropped);
     assert_eq!(accepted + refused, MESSAGES);
     assert_eq!(accepted, sent + failed + queue_dropped, "nothing is lost");
-    assert_eq!(Arc::strong_count(&live), 1, "and nothing is kept");
+    // Who hears of a failure finds it counted: so the last may come back a moment after it was.
+    until("nothing is kept", || {
+        while hand_back.try_recv().is_some() {}
+        Arc::strong_count(&live) == 1
+    })
+    .await;
 }

@@ -1,5 +1,6 @@
 //! What AD-32 asks for of its client side, under its numbers, and what its own code got wrong.
 
+mod counting;
 mod failures;
 mod integration;
 mod leaving;

@@ -9,6 +9,8 @@ mod buffering;
 mod counting;
 mod numbering;
 mod over_tcp;
+#[path = "../support/reserved.rs"]
+mod reserved;
 mod signals;
 mod support;
 mod troubles;

@@ -1,5 +1,6 @@
 //! Over TCP on loopback, in real time.
 
+use crate::reserved::Reserved;
 use crate::support::{Plan, World, config, records};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -49,16 +50,15 @@ async fn a_hundred_cut_connections_lose_nothing_and_repeat_nothing() {
 
 #[tokio::test]
 async fn a_server_that_starts_late_is_found() {
-    let holder = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = holder.local_addr().unwrap();
-    drop(holder);
+    let reserved = Reserved::new();
+    let address = reserved.address;
     let (client, _) = IngestClient::connect(address.to_string(), quick("a")).unwrap();
     client.send_batch(&records(0..50)).await.unwrap();
     while client.stats().troubles < 3 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let world = World::new();
-    let listener = TcpListener::bind(address).await.unwrap();
+    let listener = reserved.listen();
     let serving = world.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {

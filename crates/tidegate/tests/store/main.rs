@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 mod conformance;
+#[path = "../support/cutter.rs"]
+mod cutter;
 mod disk_full;
 mod fjall;
 mod kill;

@@ -1,9 +1,9 @@
+use crate::cutter::Cutter;
 use crate::place::run;
 use crate::records::*;
 use crate::support::postgres::{PASSWORD, Postgres};
+use crate::support::reserved::Reserved;
 use std::fs;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tidegate::store::{Appended, PostgresStore, Store, StoreError, UsageBy};
 use tokio_postgres::{Client, NoTls};
@@ -83,27 +83,16 @@ fn connections_that_are_cut_at_any_moment_lose_and_double_nothing() {
     run(async {
         let server = Postgres::shared();
         let store = connect(&server.url("schema=cut&application_name=cut")).await;
-        let done = Arc::new(AtomicBool::new(false));
-        let cutter = tokio::spawn({
-            let (done, client) = (done.clone(), someone(&server).await);
-            async move {
-                let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cut'";
-                let mut cuts = 0;
-                while !done.load(Ordering::Relaxed) {
-                    cuts += client.execute(cut, &[]).await.unwrap();
-                    tokio::time::sleep(Duration::from_micros(cuts * 777 % 9_000)).await;
-                }
-                cuts
-            }
-        });
+        let pause = |cuts| Duration::from_micros(cuts * 777 % 9_000);
+        let cutter = Cutter::start(someone(&server).await, "cut", pause);
         let started = Instant::now();
         let mut seq = 0;
-        while started.elapsed() < Duration::from_secs(4) {
+        while started.elapsed() < Duration::from_secs(4) || cutter.cuts() <= 5 {
             seq += 1;
             append_until_it_works(&store, seq).await;
+            cutter.progress();
         }
-        done.store(true, Ordering::Relaxed);
-        assert!(cutter.await.unwrap() > 5, "hardly any connection was cut");
+        cutter.stop().await;
         append_until_it_works(&store, seq + 1).await;
         assert_eq!(store.seen("a").await.unwrap().low(), seq + 1);
         assert_eq!(count(&store).await, seq + 1);
@@ -241,9 +230,8 @@ async fn a_server_that_says_nothing_is_given_up() {
 #[test]
 fn nobody_there_is_temporary() {
     run(async {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+        let nobody = Reserved::new();
+        let port = nobody.address.port();
         let error = refusal(&format!("postgres://tester:{PASSWORD}@127.0.0.1:{port}/x")).await;
         assert!(error.is_temporary(), "{error}");
     });
@@ -264,26 +252,24 @@ fn tls_is_as_the_address_says() {
     Postgres::give_to_server(&key);
     let server = Postgres::start(&settings.each_ref().map(String::as_str));
     run(async {
-        let encrypted = |parameters: String| {
-            let url = server.url(&format!("application_name=tls&{parameters}"));
+        // Each under a name of its own: the server may show a connection for a while after its end.
+        let encrypted = |name: &'static str, parameters: String| {
+            let url = server.url(&format!("application_name={name}&{parameters}"));
             let server = &server;
             async move {
                 let store = connect(&url).await;
                 append(&store, vec![one("a", 1)]).await;
                 let asked = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
-                     WHERE application_name = 'tls'";
-                let row = someone(server).await.query_one(asked, &[]).await.unwrap();
+                     WHERE application_name = $1";
+                let row = someone(server).await.query_one(asked, &[&name]).await.unwrap();
                 store.close().await;
                 row.get::<_, bool>(0)
             }
         };
         let checked = format!("sslmode=require&sslrootcert={}", cert.display());
-        assert!(encrypted(checked).await);
-        let waits = || tokio::time::sleep(Duration::from_millis(300));
-        waits().await;
-        assert!(encrypted("sslmode=prefer".into()).await);
-        waits().await;
-        assert!(!encrypted("sslmode=disable".into()).await);
+        assert!(encrypted("checked", checked).await);
+        assert!(encrypted("preferred", "sslmode=prefer".into()).await);
+        assert!(!encrypted("plain", "sslmode=disable".into()).await);
         let error = refusal(&server.url("sslmode=require")).await;
         assert!(error.to_string().contains("certificate"), "{error}");
         let missing = refusal(&server.url("sslmode=require&sslrootcert=/nowhere.pem")).await;

@@ -4,5 +4,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 pub mod folder;
+pub mod port;
 pub mod postgres;
 pub mod redis;
+pub mod reserved;

@@ -4,9 +4,10 @@
 //! the other end of the pipe is gone.
 
 use super::folder::TempFolder;
+use super::port::quiet_port;
 use std::fs;
 use std::io::Write as _;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -62,7 +63,7 @@ impl Postgres {
         server.create();
         // Another process may take a free port before the server does.
         for _ in 0..3 {
-            server.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            server.port = quiet_port();
             if server.run() {
                 return server;
             }

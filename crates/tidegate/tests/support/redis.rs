@@ -4,9 +4,10 @@
 //! the other end of the pipe is gone.
 
 use super::folder::TempFolder;
+use super::port::quiet_port;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -56,7 +57,7 @@ impl Redis {
         let mut server = Self { folder, settings, port: 0, keeper: None };
         // Another process may take a free port before the server does.
         for _ in 0..3 {
-            server.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            server.port = quiet_port();
             if server.run() {
                 return server;
             }

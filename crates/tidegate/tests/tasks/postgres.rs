@@ -1,11 +1,11 @@
 //! What only a database can do wrong.
 
+use crate::cutter::Cutter;
 use crate::place::{Place, run};
 use crate::samples::*;
 use crate::support::postgres::{PASSWORD, Postgres};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tidegate::store::{PostgresStore, StoreError};
 use tidegate::task::Outcome;
@@ -184,30 +184,18 @@ fn connections_that_are_cut_at_any_moment_lose_and_double_nothing() {
     run(async {
         let server = Postgres::shared();
         let store = Arc::new(connect(&server.url("schema=cut&application_name=cut_tasks")).await);
-        let done = Arc::new(AtomicBool::new(false));
-        let cutter = tokio::spawn({
-            let (done, client) = (done.clone(), someone(&server).await);
-            async move {
-                let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-                     WHERE application_name = 'cut_tasks'";
-                let mut cuts = 0;
-                while !done.load(Ordering::Relaxed) {
-                    cuts += client.execute(cut, &[]).await.unwrap();
-                    // Long enough to connect on a busy machine, and another moment each time.
-                    let pause = Duration::from_micros(30_000 + cuts * 7_777 % 70_000);
-                    tokio::time::sleep(pause).await;
-                }
-                cuts
-            }
-        });
+        // Long enough to connect on most machines, and another moment each time.
+        let pause = |cuts| Duration::from_micros(30_000 + cuts * 7_777 % 70_000);
+        let cutter = Arc::new(Cutter::start(someone(&server).await, "cut_tasks", pause));
         let started = Instant::now();
         let callers = (0..8).map(|caller| {
-            let store = store.clone();
+            let (store, cutter) = (store.clone(), cutter.clone());
             tokio::spawn(async move {
                 let mut kept = 0_u64;
-                while started.elapsed() < Duration::from_secs(3) {
+                while started.elapsed() < Duration::from_secs(3) || cutter.cuts() <= 5 {
                     let name = format!("{caller}-{kept}");
                     submit_until_it_works(&store, &keyed(&name, "true", &name)).await;
+                    cutter.progress();
                     kept += 1;
                 }
                 kept
@@ -218,8 +206,7 @@ fn connections_that_are_cut_at_any_moment_lose_and_double_nothing() {
         for caller in callers {
             kept += caller.await.unwrap();
         }
-        done.store(true, Ordering::Relaxed);
-        assert!(cutter.await.unwrap() > 5, "hardly any connection was cut");
+        cutter.stop().await;
         let store = connect(&server.url("schema=cut")).await;
         assert_eq!(store.counts().await.unwrap(), [kept, 0, 0, 0, 0, 0]);
         assert_eq!(names(&store, None, 1_000).await.len() as u64, kept);
