@@ -5,11 +5,16 @@
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// The shipped scenario's short form is as long for each placement as both may take here together.
 const SECONDS: &str = "5";
 
+/// Load that shares its processor with other load measures that.
+static ALONE: Mutex<()> = Mutex::new(());
+
 fn drilled(name: &str, scenario: &str, seconds: &str) -> Value {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let path = std::env::temp_dir().join(format!("drill-{name}-{}.toml", std::process::id()));
     fs::write(&path, scenario).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
@@ -42,7 +47,8 @@ fn pull_does_what_it_is_asked_and_the_seeds_loop_sleeps() {
     assert_eq!(figure(&report, "wasted_per_task", "pull"), 0.0);
     // A busy machine makes both slower, and pull no worse than the other.
     let started = |of| figure(&report, "goodput_of_offered", of);
-    assert!(started("pull") >= 0.6 && started("seed") <= 0.3, "{report}");
+    let (pull, seed) = (started("pull"), started("seed"));
+    assert!(pull > 0.0 && pull >= 2.0 * seed && seed <= 0.3, "{report}");
     let wait = |of| figure(&report, "wait_mean_ms", of);
     assert!(wait("pull") < wait("seed") / 2.0, "{report}");
     assert!(figure(&report, "wasted_per_task", "seed") > 1.0);

@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -58,6 +59,55 @@ impl Drop for Up {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// What an [`Upstream`] answers only when it is let go. Everything else it does not know.
+const HELD: &str = "/held";
+
+/// An upstream in a few lines.
+struct Upstream {
+    url: String,
+    gone: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Upstream {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let gone: Arc<(Mutex<bool>, Condvar)> = Arc::default();
+        let held = Arc::clone(&gone);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let held = Arc::clone(&held);
+                thread::spawn(move || answer(&stream, &held));
+            }
+        });
+        Self { url, gone }
+    }
+
+    /// Answers what it holds, and what comes from now on.
+    fn let_go(&self) {
+        *self.gone.0.lock().unwrap() = true;
+        self.gone.1.notify_all();
+    }
+}
+
+/// `None` when whoever asks has left.
+fn answer(stream: &TcpStream, gone: &(Mutex<bool>, Condvar)) -> Option<()> {
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    loop {
+        let first = lines.next()?;
+        lines.by_ref().take_while(|line| !line.is_empty()).for_each(drop);
+        let status = match first.split(' ').nth(1)? {
+            HELD => {
+                drop(gone.1.wait_while(gone.0.lock().ok()?, |gone| !*gone).ok()?);
+                "200 OK"
+            }
+            _ => "404 Not Found",
+        };
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+        (&*stream).write_all(answer.as_bytes()).ok()?;
     }
 }
 
@@ -118,11 +168,14 @@ fn everything_that_the_banner_says_to_try_works() {
 
 #[test]
 fn a_terminated_gateway_finishes_what_is_under_way() {
-    let mut up = Up::start(&[]);
-    let url = format!("{}/slow?ms=1500", up.data);
+    let upstream = Upstream::start();
+    let mut up = Up::start(&["--upstream", &upstream.url]);
+    let url = format!("{}{HELD}", up.data);
     let slow = thread::spawn(move || curl(&["-w", "%{http_code}", "-o", "/dev/null", &url]));
     wait_until_under_way(&up);
     up.signal("-INT");
+    wait_until_draining(&up);
+    upstream.let_go();
     assert_eq!(slow.join().unwrap(), "200");
     assert_eq!(up.end(), Some(0));
 }
@@ -134,15 +187,19 @@ fn a_second_signal_stops_at_once() {
     let slow = thread::spawn(move || curl(&["-w", "%{http_code}", "-o", "/dev/null", &url]));
     wait_until_under_way(&up);
     up.signal("-TERM");
-    let draining = Instant::now();
-    while !curl(&[&format!("{}/health/ready", up.admin)]).contains("draining") {
-        assert!(draining.elapsed() < Duration::from_secs(30), "never began to drain");
-    }
+    wait_until_draining(&up);
     // Two within half a second are taken for one.
     thread::sleep(Duration::from_millis(600));
     up.signal("-TERM");
     assert_eq!(up.end(), Some(1));
     assert_eq!(slow.join().unwrap(), "000", "what was under way is cut");
+}
+
+fn wait_until_draining(up: &Up) {
+    let start = Instant::now();
+    while !curl(&[&format!("{}/health/ready", up.admin)]).contains("draining") {
+        assert!(start.elapsed() < Duration::from_secs(30), "never began to drain");
+    }
 }
 
 fn wait_until_under_way(up: &Up) {
@@ -173,28 +230,22 @@ fn a_port_that_is_taken_is_said_plainly() {
 fn overload_by_curl_is_refused_by_priority() {
     let limits =
         ["--global-limit", "10", "--high-limit", "5", "--normal-limit", "3", "--low-limit", "2"];
-    let up = Up::start(&limits);
-    let statuses: Vec<String> = thread::scope(|scope| {
-        let tasks: Vec<_> = (0..6)
-            .map(|_| {
-                let url = format!("{}/slow?ms=3000", up.data);
-                scope.spawn(move || {
-                    curl(&[
-                        "-H",
-                        "tidegate-priority: low",
-                        "-w",
-                        "%{http_code}",
-                        "-o",
-                        "/dev/null",
-                        &url,
-                    ])
-                })
-            })
-            .collect();
-        tasks.into_iter().map(|task| task.join().unwrap()).collect()
-    });
-    assert_eq!(statuses.iter().filter(|status| *status == "200").count(), 2, "{statuses:?}");
-    assert_eq!(statuses.iter().filter(|status| *status == "503").count(), 4, "{statuses:?}");
+    let upstream = Upstream::start();
+    let up = Up::start(&[&limits[..], &["--upstream", &upstream.url]].concat());
+    let (tell, told) = mpsc::channel();
+    for _ in 0..6 {
+        let (tell, url) = (tell.clone(), format!("{}{HELD}", up.data));
+        thread::spawn(move || {
+            let low = ["-H", "tidegate-priority: low", "-w", "%{http_code}", "-o", "/dev/null"];
+            let _ = tell.send(curl(&[&low[..], &[&url]].concat()));
+        });
+    }
+    // The others are answered when these have been.
+    let first: Vec<String> = told.iter().take(4).collect();
+    assert_eq!(first, ["503"; 4]);
+    upstream.let_go();
+    let last: Vec<String> = told.iter().take(2).collect();
+    assert_eq!(last, ["200"; 2]);
 }
 
 /// `tidegate threshold …` at this gateway: exit code, standard output and error.

@@ -8,8 +8,10 @@ use std::net::SocketAddr;
 
 /// Slots of each worker.
 pub const SLOTS: usize = 2;
-/// How long managers and executions live of which nobody hears.
+/// How long managers and executions live of which nobody hears: soon over, for tests in which it has to be.
 const LEASE_MS: u64 = 2_000;
+/// Longer than a busy machine keeps anybody from being heard: for tests in which nothing may be lost.
+pub const LONG_LEASE_MS: u64 = 20_000;
 
 /// What a fleet is made of.
 pub struct Plan<'a> {
@@ -21,6 +23,7 @@ pub struct Plan<'a> {
     pub store: Option<String>,
     pub ledger: Option<String>,
     pub placement: &'a str,
+    pub lease_ms: u64,
 }
 
 /// Managers and workers, and what the workers pass executions on to.
@@ -37,7 +40,8 @@ pub struct Fleet {
 impl Default for Plan<'_> {
     fn default() -> Self {
         let (executor, store, ledger) = (None, None, None);
-        Self { managers: 1, workers: 3, executor, store, ledger, placement: "pull" }
+        let (placement, lease_ms) = ("pull", LEASE_MS);
+        Self { managers: 1, workers: 3, executor, store, ledger, placement, lease_ms }
     }
 }
 
@@ -134,7 +138,7 @@ fn manager(
         args.extend(["--executor-url".to_owned(), format!("http://{worker}")]);
     }
     let ledger = plan.ledger.as_deref().unwrap_or("memory");
-    let lease_ms = LEASE_MS.to_string();
+    let lease_ms = plan.lease_ms.to_string();
     for (key, value) in [
         ("node", name),
         ("store", store),

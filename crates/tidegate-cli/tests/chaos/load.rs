@@ -53,6 +53,19 @@ impl Load {
         Self { tasks, acknowledged, clients }
     }
 
+    /// All of them as one.
+    pub fn all(loads: Vec<Self>) -> Self {
+        let mut all = Self { tasks: Arc::default(), acknowledged: Arc::default(), clients: vec![] };
+        let mut tasks = Vec::new();
+        for mut load in loads {
+            load.finish();
+            tasks.extend(load.tasks.iter().cloned());
+        }
+        all.acknowledged.store(tasks.len(), Ordering::Relaxed);
+        all.tasks = Arc::new(tasks);
+        all
+    }
+
     /// How many were acknowledged so far.
     pub fn acknowledged(&self) -> usize {
         self.acknowledged.load(Ordering::Relaxed)

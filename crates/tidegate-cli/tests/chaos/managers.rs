@@ -1,6 +1,6 @@
 //! Managers that are killed, or stopped for so long that another takes their tasks over.
 
-use crate::fleet::{Fleet, Plan};
+use crate::fleet::{Fleet, LONG_LEASE_MS, Plan};
 use crate::load::Load;
 use crate::support::postgres::Postgres;
 use crate::support::redis::Redis;
@@ -10,7 +10,7 @@ use crate::verdict::{Watcher, judge_slots, judge_starts, losses};
 /// What ends while it is away is found by its next life, and not done again.
 #[test]
 fn a_manager_is_killed_and_finds_what_ended_meanwhile() {
-    let mut fleet = Fleet::start(&Plan::default());
+    let mut fleet = Fleet::start(&Plan { lease_ms: LONG_LEASE_MS, ..Plan::default() });
     let load = Load::mixed(&fleet.doors(), 300);
     fleet.hold_every_slot();
     fleet.managers[0].kill();

@@ -2,10 +2,17 @@ use crate::LONGEST;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Above those of known services, and below those that Linux gives to whoever asks for any.
+const PORTS: Range<u16> = 12_000..32_000;
+/// What the tests of one process take of them, and some more.
+const PORTS_EACH: u32 = 100;
 
 /// A `tidegate` that can be killed and started again, always on the same address. Killed when its test ends.
 pub struct Program {
@@ -95,7 +102,20 @@ impl Drop for Program {
     }
 }
 
-/// An address that was free just now.
+/// An address that is free, and that nobody else is given: neither a later call of this, nor another process of
+/// tests, as a rule, nor by the system to whoever asks it for any port, which are higher. So it can be had again
+/// after its program was killed.
 pub fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Each process begins at another place: few need more than these.
+    let first = std::process::id().wrapping_mul(PORTS_EACH);
+    loop {
+        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+        assert!(nth < PORTS.len() as u32, "no port is free");
+        let at = first.wrapping_add(nth) as usize % PORTS.len();
+        let address = SocketAddr::from(([127, 0, 0, 1], PORTS.start + at as u16));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
 }

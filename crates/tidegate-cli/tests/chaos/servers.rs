@@ -1,24 +1,29 @@
 //! The servers behind the managers, killed: Redis, which counts the slots, and PostgreSQL, which keeps the tasks.
 
-use crate::fleet::{Fleet, Plan};
+use crate::fleet::{Fleet, LONG_LEASE_MS, Plan};
 use crate::load::Load;
 use crate::support::postgres::Postgres;
 use crate::support::redis::Redis;
 use crate::until;
 use crate::verdict::{Watcher, judge_slots, judge_starts, losses};
 
+/// A fleet whose slots it counts.
+fn counted_by(redis: &Redis) -> Plan<'_> {
+    let ledger = Some(redis.url(""));
+    Plan { ledger, placement: "semaphore", lease_ms: LONG_LEASE_MS, ..Plan::default() }
+}
+
 /// It kept nothing on disk: who holds which slot is forgotten, and that there are any.
 #[test]
 fn redis_is_killed_and_comes_back_empty() {
     let mut redis = Redis::start(&[]);
-    let ledger = Some(redis.url(""));
-    let fleet = Fleet::start(&Plan { ledger, placement: "semaphore", ..Plan::default() });
+    let fleet = Fleet::start(&counted_by(&redis));
     let load = Load::mixed(&fleet.doors(), 200);
     fleet.hold_every_slot();
     redis.crash();
     fleet.target.let_go();
     (0..fleet.workers.len()).for_each(|nth| fleet.until_idle(nth));
-    assert!(redis.run());
+    until("Redis is back", || redis.run());
     let views = Watcher::default().judge(&fleet, load);
     assert_eq!(losses(&views), 0, "nothing that ran has to do with it");
     judge_starts(&fleet, &views);
@@ -29,12 +34,11 @@ fn redis_is_killed_and_comes_back_empty() {
 #[test]
 fn redis_is_empty_while_executions_go_on() {
     let mut redis = Redis::start(&[]);
-    let ledger = Some(redis.url(""));
-    let fleet = Fleet::start(&Plan { ledger, placement: "semaphore", ..Plan::default() });
+    let fleet = Fleet::start(&counted_by(&redis));
     let load = Load::mixed(&fleet.doors(), 200);
     fleet.hold_every_slot();
     redis.crash();
-    assert!(redis.run());
+    until("Redis is back", || redis.run());
     fleet.target.let_go();
     let views = Watcher::default().judge(&fleet, load);
     assert_eq!(losses(&views), 0, "nothing that ran has to do with it");

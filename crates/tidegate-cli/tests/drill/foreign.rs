@@ -9,14 +9,14 @@ use std::thread;
 use std::time::Duration;
 
 /// A server in a few lines. It takes a while for what is asked of it, and remembers what that was.
-struct Server {
-    address: SocketAddr,
+pub struct Server {
+    pub address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
     /// Every `refuses`-th request is refused.
-    fn start(refuses: usize) -> Self {
+    pub fn start(refuses: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -28,6 +28,11 @@ impl Server {
             }
         });
         Self { address, asked }
+    }
+
+    /// How often it was asked.
+    pub fn count(&self) -> usize {
+        self.asked.lock().unwrap().len()
     }
 }
 

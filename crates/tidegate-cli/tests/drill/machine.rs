@@ -1,31 +1,71 @@
 //! What else the machine does meanwhile.
 
 use std::fs;
-use std::thread::available_parallelism;
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle, available_parallelism};
+use std::time::{Duration, Instant};
 
 /// Linux counts processor time for programs in hundredths of a second.
 const TICKS_PER_S: f64 = 100.0;
 
-/// Looks at the processors from its start on.
+/// How long a canary sleeps each time.
+const NAP: Duration = Duration::from_millis(5);
+
+/// Looks at the processors from its start on, also with canaries: threads that do nothing but sleep, as many as
+/// there are processors. Whoever has to wait for a processor keeps them waiting too.
 pub struct Watch {
     started: Instant,
     all: f64,
     own: f64,
+    over: Arc<AtomicBool>,
+    canaries: Vec<JoinHandle<Duration>>,
+}
+
+/// What was seen of the machine.
+pub struct Seen {
+    /// Of all processors, the share that others used: not this process, nor what it has waited for.
+    pub others: f64,
+    /// The longest that a canary overslept.
+    pub stall: Duration,
 }
 
 impl Watch {
     pub fn start() -> Self {
-        Self { started: Instant::now(), all: all_s(), own: own_s() }
+        let over: Arc<AtomicBool> = Arc::default();
+        let canary = |_| {
+            let over = Arc::clone(&over);
+            thread::spawn(move || overslept(&over, thread::sleep))
+        };
+        let canaries = (0..processors()).map(canary).collect();
+        Self { started: Instant::now(), all: all_s(), own: own_s(), over, canaries }
     }
 
-    /// Of all processors, the share that others used since: not this process, nor what it has waited for.
-    pub fn others(&self) -> f64 {
-        let processors = available_parallelism().map_or(1, usize::from) as f64;
-        let had_s = self.started.elapsed().as_secs_f64() * processors;
+    pub fn end(self) -> Seen {
+        let had_s = self.started.elapsed().as_secs_f64() * processors() as f64;
         let others_s = (all_s() - self.all) - (own_s() - self.own);
-        others_s.max(0.0) / had_s.max(1e-3)
+        self.over.store(true, Ordering::Relaxed);
+        let stalls = self.canaries.into_iter().map(|canary| canary.join().unwrap_or_default());
+        Seen {
+            others: others_s.max(0.0) / had_s.max(1e-3),
+            stall: stalls.max().unwrap_or_default(),
+        }
     }
+}
+
+fn processors() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
+/// Sleeps again and again until it is over; the longest that one sleep took more than it should.
+fn overslept(over: &AtomicBool, sleep: impl Fn(Duration)) -> Duration {
+    let mut longest = Duration::ZERO;
+    while !over.load(Ordering::Relaxed) {
+        let asleep = Instant::now();
+        sleep(NAP);
+        longest = longest.max(asleep.elapsed().saturating_sub(NAP));
+    }
+    longest
 }
 
 /// Seconds that all processors were used; 0 on a system that does not say.
@@ -52,14 +92,25 @@ fn own_s() -> f64 {
 #[test]
 fn what_others_use_is_told_from_ones_own() {
     let watch = Watch::start();
-    let started = Instant::now();
+    let (started, all, own) = (Instant::now(), watch.all, watch.own);
     let mut sum = 0_u64;
     while started.elapsed().as_millis() < 300 {
         sum = std::hint::black_box(sum + 1);
     }
-    let others = watch.others();
+    let others = watch.end().others;
     assert!((0.0..=1.1).contains(&others), "{others}");
     if fs::exists("/proc/self/stat").unwrap_or(false) {
-        assert!(own_s() - watch.own > 0.0 && all_s() > watch.all, "{} {}", own_s(), all_s());
+        assert!(own_s() - own > 0.0 && all_s() > all, "{} {}", own_s(), all_s());
     }
+}
+
+#[test]
+fn who_is_kept_from_running_is_seen_to_be() {
+    let (over, held_up) = (AtomicBool::new(false), Duration::from_millis(60));
+    let longest = overslept(&over, |nap| {
+        // Only this once.
+        over.store(true, Ordering::Relaxed);
+        thread::sleep(nap + held_up);
+    });
+    assert!(longest >= held_up, "{longest:?}");
 }

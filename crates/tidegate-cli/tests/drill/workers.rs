@@ -49,9 +49,11 @@ of = "people"
 max = 2000
 "#;
 
+/// The fault is a second away from the other phases: what is sent late, or a fault that is set late, stays in its
+/// own.
 const FAULT: &str = r#"
-phase = [{ name = "before" }, { name = "fault" }, { name = "after" }]
-fault = [{ kind = "fails", share = 1.0, at = [1], from_s = 1, until_s = 2 }]
+phase = [{ name = "before" }, { name = "fault", part = 3 }, { name = "after" }]
+fault = [{ kind = "fails", share = 1.0, at = [1], from_s = 2, until_s = 3 }]
 "#;
 
 /// Two mocks and a gateway in front of them, which asks one after the other.
@@ -94,7 +96,7 @@ impl Fleet {
 }
 
 fn scenario() -> String {
-    let longer = TINY.replace("duration_s = 2", "duration_s = 3");
+    let longer = TINY.replace("duration_s = 2", "duration_s = 5");
     longer.replace("[gateway]", &format!("{FAULT}\n[gateway]"))
 }
 

@@ -6,7 +6,7 @@ mod server;
 
 use serde_json::Value;
 use server::Server;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -58,13 +58,13 @@ fn send_stdin(server: &Server, args: &[&str], text: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Starts sending a file with the summary as JSON, and waits until the server has something of it.
-fn start(server: &Server, file: &TestFile) -> Child {
+/// Starts sending a file with the summary as JSON, and waits until the server has that many records.
+fn start(server: &Server, file: &TestFile, records: usize) -> Child {
     let mut command = command(&[file.path(), "--to", &server.address.to_string(), "--batch", "10"]);
     command.args(["--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let began = Instant::now();
-    while server.times().len() < 50 {
+    while server.times().len() < records {
         assert!(began.elapsed() < Duration::from_secs(30), "nothing is stored");
         thread::sleep(Duration::from_millis(5));
     }
@@ -118,32 +118,42 @@ fn a_file_is_stored_and_sent_again_counts_once() {
 
 #[test]
 fn what_was_killed_in_the_middle_is_resumed_without_counting_twice() {
-    let server = Server::start_with(Duration::from_millis(5), None);
+    let server = Server::start_with(0, None);
     let file = TestFile::new("killed", &lines(0..2_005));
-    for _ in 0..3 {
-        let mut child = start(&server, &file);
-        thread::sleep(Duration::from_millis(100));
+    for part in 1..=3 {
+        server.let_store(5 * part);
+        let mut child = start(&server, &file, 50 * part);
+        // More is under way, which the server takes after the next has come.
         signal(&child, "-KILL");
         child.wait().unwrap();
     }
-    let before = server.times().len();
-    assert!((50..2_005).contains(&before), "{before}");
+    assert_eq!(server.times().len(), 150);
+    server.let_store(usize::MAX);
     let output = send(&server, &[file.path(), "--batch", "10", "--json"]);
     ended(&output, 0, &[]);
     assert_eq!(server.times(), (0..2_005).collect::<Vec<_>>());
     let told = json(&output);
-    assert!(told["repeated"].as_u64().unwrap() >= 50, "{told}");
+    assert!(told["repeated"].as_u64().unwrap() >= 150, "{told}");
 }
 
 #[test]
 fn an_interrupt_ends_it_in_order_and_what_is_left_is_sent_later() {
     for ending in ["-INT", "-TERM"] {
-        let server = Server::start_with(Duration::from_millis(2), None);
+        let server = Server::start_with(5, None);
         let file = TestFile::new(ending, &lines(0..12_003));
-        let child = start(&server, &file);
+        let mut child = start(&server, &file, 50);
         signal(&child, ending);
+        // Only when it has heard it, what is under way goes on.
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("stopping") {
+            assert_ne!(errors.read_line(&mut said).unwrap(), 0, "it ended at once: {said}");
+        }
+        server.let_store(usize::MAX);
+        errors.read_to_string(&mut said).unwrap();
         let output = child.wait_with_output().unwrap();
-        ended(&output, 1, &["stopping", "interrupted before all was stored"]);
+        ended(&output, 1, &[]);
+        assert!(said.contains("interrupted before all was stored"), "{said}");
         let told = json(&output);
         let (acked, unacked) = (told["acked"].as_u64().unwrap(), told["unacked"].as_u64().unwrap());
         assert_eq!(acked as usize, server.times().len(), "what was under way has arrived");
@@ -209,7 +219,7 @@ fn what_a_program_writes_now_and_then_is_sent_as_it_comes() {
 
 #[test]
 fn a_batch_that_is_refused_is_told_with_1() {
-    let server = Server::start_with(Duration::ZERO, Some("t3"));
+    let server = Server::start_with(usize::MAX, Some("t3"));
     let file = TestFile::new("refused", &lines(0..10));
     let output = send(&server, &[file.path(), "--batch", "1"]);
     ended(

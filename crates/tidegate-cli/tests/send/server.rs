@@ -4,9 +4,8 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
-use std::time::Duration;
 use tidegate::frame::{
     Ack, Batch, FrameKind, FrameLimits, Hello, Reassembler, Reject, RejectReason, Welcome,
 };
@@ -17,9 +16,7 @@ use tidegate::usage::Names;
 #[derive(Clone)]
 pub struct Server {
     pub address: SocketAddr,
-    inside: Arc<Mutex<Inside>>,
-    /// How long each batch takes.
-    delay: Duration,
+    inside: Arc<(Mutex<Inside>, Condvar)>,
     /// The tenant whose batches are refused.
     refused: Option<&'static str>,
 }
@@ -28,17 +25,22 @@ pub struct Server {
 struct Inside {
     windows: BTreeMap<String, SeqWindow>,
     times: Vec<i64>,
+    batches: usize,
+    /// How many may be stored; those beyond wait.
+    batches_max: usize,
 }
 
 impl Server {
     pub fn start() -> Self {
-        Self::start_with(Duration::ZERO, None)
+        Self::start_with(usize::MAX, None)
     }
 
-    pub fn start_with(delay: Duration, refused: Option<&'static str>) -> Self {
+    /// One that stores so many batches, and no more until it is let.
+    pub fn start_with(batches_max: usize, refused: Option<&'static str>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let server = Self { address, inside: Arc::default(), delay, refused };
+        let inside = Mutex::new(Inside { batches_max, ..Inside::default() });
+        let server = Self { address, inside: Arc::new((inside, Condvar::new())), refused };
         let accepting = server.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -50,15 +52,25 @@ impl Server {
         server
     }
 
+    /// Stores so many in all from now on.
+    pub fn let_store(&self, batches_max: usize) {
+        self.inside().batches_max = batches_max;
+        self.inside.1.notify_all();
+    }
+
     /// The times of all records that are stored, in order.
     pub fn times(&self) -> Vec<i64> {
-        let mut times = self.inside.lock().unwrap().times.clone();
+        let mut times = self.inside().times.clone();
         times.sort_unstable();
         times
     }
 
     pub fn senders(&self) -> Vec<String> {
-        self.inside.lock().unwrap().windows.keys().cloned().collect()
+        self.inside().windows.keys().cloned().collect()
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.0.lock().unwrap()
     }
 
     fn serve(&self, mut stream: TcpStream) {
@@ -86,7 +98,7 @@ impl Server {
     }
 
     fn welcome(&self, sender: &str) -> Bytes {
-        let seen = self.inside.lock().unwrap().windows.get(sender).cloned().unwrap_or_default();
+        let seen = self.inside().windows.get(sender).cloned().unwrap_or_default();
         Welcome {
             version: 1,
             limits: FrameLimits::default(),
@@ -99,18 +111,21 @@ impl Server {
     }
 
     fn store(&self, sender: &str, batch: &Batch) -> Bytes {
-        thread::sleep(self.delay);
         let signal = BackpressureSignal::CLEAR;
         if batch.records.iter().any(|record| Some(&*record.tenant) == self.refused) {
             let (reason, message) = (RejectReason::Malformed, "not from them".to_owned());
             return Reject { seq: batch.seq, reason, retry_after_ms: None, signal, message }
                 .encode();
         }
-        let mut inside = self.inside.lock().unwrap();
+        let is_full = |inside: &mut Inside| inside.batches >= inside.batches_max;
+        let mut inside = self.inside.1.wait_while(self.inside(), is_full).unwrap();
         let window = inside.windows.entry(sender.to_owned()).or_default();
         window.settle(batch.settled);
         match window.see(batch.seq) {
-            Seen::New => inside.times.extend(batch.records.iter().map(|record| record.time_ns)),
+            Seen::New => {
+                inside.times.extend(batch.records.iter().map(|record| record.time_ns));
+                inside.batches += 1;
+            }
             Seen::Before => {}
             Seen::TooFar => panic!("batch {} is too far ahead", batch.seq),
         }

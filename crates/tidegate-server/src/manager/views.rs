@@ -1,9 +1,11 @@
 use super::DeskError;
-use super::actor::Actor;
+use super::actor::{Actor, Known};
 use super::attempt::{millis, now_ms};
 use super::command::Reply;
 use super::event::Event;
+use super::link::Link;
 use super::view::{ExecutorList, ExecutorView, TaskList, TaskView};
+use crate::worker::CapacityReport;
 use std::sync::Arc;
 use tidegate::capacity::ExecutorId;
 use tidegate::ledger::Ledger;
@@ -30,7 +32,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         view
     }
 
-    /// Every executor with how full it said that it is, and how many tasks there are.
+    /// Every executor with how full it is, and how many tasks there are. One in this process is looked at now;
+    /// others are as they last said.
     pub fn tell_executors(&self, reply: Reply<ExecutorList>) {
         let executors = self.executor_views();
         let store = Arc::clone(&self.store);
@@ -46,22 +49,17 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
 
     fn executor_views(&self) -> Vec<ExecutorView> {
         let views = self.executors.iter().enumerate().map(|(at, executor)| {
+            if let Link::Local(here) = &*executor.link {
+                let report = here.capacity();
+                return executor_view(executor, Some(&report), report.running);
+            }
             let report = executor.report.as_ref();
             // What was sent since the executor was last asked is not in its report.
             let id = u32::try_from(at).map(ExecutorId).ok();
             let belief = id.and_then(|id| self.dispatcher.fleet().get(id));
             let ours = belief.map_or(0, |belief| belief.ours);
-            ExecutorView {
-                name: executor.name.to_string(),
-                url: executor.url.clone(),
-                up: executor.up,
-                running: report.map_or(0, |report| report.running).max(ours),
-                reserved: report.map_or(0, |report| report.reserved),
-                max_concurrent: report.map_or(0, |report| report.max_concurrent),
-                runtimes: report.map(|report| report.runtimes.clone()).unwrap_or_default(),
-                kind: report.map(|report| report.kind.clone()).unwrap_or_default(),
-                sandbox: report.map(|report| report.sandbox.clone()).unwrap_or_default(),
-            }
+            let running = report.map_or(0, |report| report.running).max(ours);
+            executor_view(executor, report, running)
         });
         views.collect()
     }
@@ -93,6 +91,20 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             StoreError::Refused(why) => DeskError::Refused(why),
             error => DeskError::Store(error.to_string()),
         }));
+    }
+}
+
+fn executor_view(executor: &Known, report: Option<&CapacityReport>, running: u32) -> ExecutorView {
+    ExecutorView {
+        name: executor.name.to_string(),
+        url: executor.url.clone(),
+        up: executor.up,
+        running,
+        reserved: report.map_or(0, |report| report.reserved),
+        max_concurrent: report.map_or(0, |report| report.max_concurrent),
+        runtimes: report.map(|report| report.runtimes.clone()).unwrap_or_default(),
+        kind: report.map(|report| report.kind.clone()).unwrap_or_default(),
+        sandbox: report.map(|report| report.sandbox.clone()).unwrap_or_default(),
     }
 }
 

@@ -2,9 +2,12 @@
 
 use crate::folder::TempFolder;
 use crate::node::{Node, spec};
+use std::collections::BTreeMap;
+use std::time::Duration;
 use tidegate::MessagePriority::{High, Low, Normal};
-use tidegate::task::TaskStatus;
+use tidegate::task::{TaskId, TaskStatus};
 use tidegate_server::manager::{ManagerTerms, TaskNotice};
+use tidegate_server::worker::ExecuteBody;
 
 #[test]
 fn the_more_urgent_goes_first() {
@@ -74,5 +77,40 @@ fn who_watches_is_told_everything_in_order() {
         assert_eq!(statuses.iter().map(|it| it.name()).collect::<Vec<_>>(), expected);
         assert_eq!(text, "a\nb\n");
         assert!(node.desk.watch(&id).await.unwrap().next().await.unwrap().is_none());
+    });
+}
+
+/// Whoever asks is not told what was so when the manager last looked.
+#[test]
+fn how_full_an_executor_of_this_process_is_is_told_as_it_is() {
+    let folder = TempFolder::new("full");
+    let seldom = Duration::from_secs(3_600);
+    let node = Node::start(&folder, 2, ManagerTerms { probe_every: seldom, ..Default::default() });
+    node.run(async {
+        let running = async || node.desk.executors().await.unwrap().executors[0].running;
+        assert_eq!(running().await, 0);
+        let body = ExecuteBody {
+            eval_id: "not-the-managers".to_owned(),
+            code: "hang".to_owned(),
+            language: None,
+            reservation_id: None,
+            attempt: 1,
+            timeout_ms: None,
+            lease_ms: None,
+            args: Vec::new(),
+            env: BTreeMap::new(),
+        };
+        node.executor.execute(body).unwrap();
+        assert_eq!(running().await, 1);
+        let task = node.submit("the-managers", "hang").await;
+        node.until(&task, |view| view.status == TaskStatus::Running).await;
+        assert_eq!(running().await, 2);
+        node.executor.cancel(&TaskId::new("not-the-managers").unwrap().attempt(1));
+        node.desk.cancel(&task).await.unwrap();
+        node.until_over(&task).await;
+        while node.executor.capacity().running > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(running().await, 0);
     });
 }
