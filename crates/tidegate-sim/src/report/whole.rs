@@ -112,7 +112,7 @@ impl Report {
         let checks = self.checks.len();
         let s = if checks == 1 { "" } else { "s" };
         match self.missed().count() {
-            0 if checks == 0 => "Nothing was expected, so nothing was judged.".to_owned(),
+            0 if checks == 0 => "Nothing was judged.".to_owned(),
             0 if checks == 1 => "held: the one expectation".to_owned(),
             0 => format!("held: all {checks} expectations"),
             missed => format!("MISSED: {missed} of {checks} expectation{s}"),

@@ -1,5 +1,5 @@
 use super::answers::{Names, Verdict};
-use super::faults::Timeline;
+use super::faults::{Timeline, Unset};
 use super::live::Live;
 use super::requests::Requests;
 use crate::commands::drill::stop::Stop;
@@ -91,7 +91,7 @@ impl Load {
     }
 
     /// Sets no more faults, and says which could not be set.
-    pub fn end_faults(&mut self) -> Vec<String> {
+    pub fn end_faults(&mut self) -> Unset {
         self.faults.take().map(Timeline::end).unwrap_or_default()
     }
 

@@ -4,6 +4,7 @@ use super::sender::Sent;
 use super::stage::Stage;
 use super::truth::Truth;
 use crate::commands::drill::bar::Bar;
+use crate::commands::drill::made::with_faults;
 use crate::commands::drill::options::Options;
 use crate::commands::until_signal::failed;
 use crate::failure::Failure;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use tidegate::window::Stage as PipelineStage;
 use tidegate_sim::pipeline::FlowRecorder;
 use tidegate_sim::report::Report;
-use tidegate_sim::scenario::{Fault, Mode, PipelineWorld, Scenario, What};
+use tidegate_sim::scenario::{Fault, Mode, PipelineWorld, Scenario};
 use tokio::runtime::{Builder, Runtime};
 
 /// A schedule that is worse than this is not the one that was asked for: a record is due within a millisecond, and
@@ -85,24 +86,6 @@ fn given(
     let mut report = report(&scenario, seed, drilled, (lost, None), (address, notes));
     report.checks.retain(|check| check.found.is_some());
     Ok(report)
-}
-
-/// The scenario with those faults that can be made, and what is said of the others. What is expected of faults
-/// that are not made is not expected.
-fn with_faults(
-    scenario: &Scenario,
-    is_made: impl Fn(&Fault) -> bool,
-    why: &str,
-) -> (Scenario, Vec<String>) {
-    let (faults, skipped): (Vec<_>, Vec<_>) = scenario.faults.iter().cloned().partition(is_made);
-    let note = |fault: &Fault| format!("The fault \"{fault}\" was not made: {why}.");
-    let notes = skipped.iter().map(note).collect();
-    let mut scenario = Scenario { faults, ..scenario.clone() };
-    if scenario.faults.is_empty() {
-        let needs_fault = |what| matches!(what, What::RecoveryS | What::WindowsLeastS);
-        scenario.expectations.retain(|expected| !needs_fault(expected.what));
-    }
-    (scenario, notes)
 }
 
 fn drill(
