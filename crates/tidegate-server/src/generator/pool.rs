@@ -35,6 +35,11 @@ impl Pool {
         self.open.len()
     }
 
+    /// Whether all connections that are allowed are open.
+    pub fn is_full(&self) -> bool {
+        self.open.len() >= self.max
+    }
+
     pub fn opening(&self) -> usize {
         self.opening
     }

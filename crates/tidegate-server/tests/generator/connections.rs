@@ -1,7 +1,7 @@
 //! Connections: used again, opened as needed, and what it means when there are too few.
 
 use crate::load::{MS, Plan, Seen, at_once, config, every, get, ran, shot, with_others};
-use crate::server::{Reply, Server, Speaks};
+use crate::server::{FullBacklog, Reply, Server, Speaks};
 use std::time::Duration;
 use tidegate_server::generator::{Answer, Driver, Failure, Shot, run};
 
@@ -48,6 +48,9 @@ fn too_few_connections_are_told() {
     assert!(ran.schedule.late >= 36);
     // Ten rounds of 50 ms: the last is sent in the tenth, and its latency counts from when it was due.
     assert!(ran.schedule.error_max_ms >= 450.0, "{} ms", ran.schedule.error_max_ms);
+    // Who waits for a connection is late, and the generator is not: its own error is less by what they waited.
+    let own = ran.schedule.own_error_p99_ms;
+    assert!(own <= ran.schedule.error_p99_ms - 400.0, "{own} of {}", ran.schedule.error_p99_ms);
     let last = ran.plan.seen.last().unwrap();
     assert!(last.latency() >= 500 * MS);
     assert!(last.at - last.sent < last.latency() / 2);
@@ -86,4 +89,15 @@ fn who_never_had_a_connection_is_unsent() {
     assert_eq!(ended, [1, 3]);
     assert_eq!((ran.schedule.sent, ran.schedule.unsent), (1, 3));
     assert!(ran.took >= 330 * MS && ran.took < 3_000 * MS, "{:?}", ran.took);
+}
+
+#[test]
+fn who_waits_for_a_target_that_takes_no_connections_is_not_unsent() {
+    let _others = with_others();
+    // Its backlog is full, and nobody accepts: what asks for a connection is not answered at all.
+    let full = FullBacklog::new();
+    let ran = ran(config(full.port), get(Some(300 * MS)), Plan::at(at_once(20)));
+    assert_eq!(ran.plan.failures(Failure::Deadline), 20);
+    assert!(ran.plan.seen.iter().all(|seen| !seen.was_sent));
+    assert_eq!((ran.schedule.not_connected, ran.schedule.unsent), (20, 0));
 }

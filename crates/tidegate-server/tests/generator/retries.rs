@@ -64,7 +64,7 @@ fn failures_can_come_back_too() {
     let driver = Retrying::new(5, 3);
     let (driver, schedule) = run(config(closed_port()), get(None), driver).unwrap();
     assert!(driver.tries.values().all(|tries| tries.len() == 3));
-    assert_eq!((schedule.due, schedule.unsent), (15, 15));
+    assert_eq!((schedule.due, schedule.not_connected, schedule.unsent), (15, 15, 0));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! - `find.rs`: which scenario.
 //! - `options.rs`: what all worlds need to know.
 //! - `made.rs`: which faults can be made, and what is judged without the others.
+//! - `schedule.rs`: how the generator kept to its own.
 //! - `gateway/`: scenarios with a gateway.
 //! - `record.rs`: the decisions of a gateway that runs, in a file; `lines.rs` cuts what comes.
 //! - `executors/`, `pipeline/`: the other worlds.
@@ -19,6 +20,7 @@ mod pipeline;
 mod print;
 mod record;
 mod run;
+mod schedule;
 mod stop;
 
 pub use run::run;

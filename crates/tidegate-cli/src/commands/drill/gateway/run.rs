@@ -7,6 +7,7 @@ use super::stage::Stage;
 use crate::commands::drill::bar::Bar;
 use crate::commands::drill::made::{depends, with_faults};
 use crate::commands::drill::options::Options;
+use crate::commands::drill::schedule;
 use crate::commands::until_signal::failed;
 use crate::drill_flags::ProtocolFlag;
 use crate::failure::Failure;
@@ -14,7 +15,7 @@ use hyper::Uri;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate_server::generator::{self, GeneratorConfig, Protocol, ScheduleStats};
-use tidegate_sim::report::{Report, ScheduleReport};
+use tidegate_sim::report::Report;
 use tidegate_sim::scenario::{Fault, Mode, Scenario, What};
 
 /// Over HTTP/2, requests at once on a connection.
@@ -22,6 +23,9 @@ const STREAMS_MAX: usize = 100;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long answers are waited for when nothing more is due.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// Files that are open besides connections of the load.
+const OTHER_FILES: u64 = 1024;
 
 /// What is drilled, and what is known of it.
 struct Target {
@@ -34,11 +38,13 @@ struct Target {
 
 /// Drills a gateway, or whatever else answers at the target.
 pub fn run(scenario: &Scenario, seed: u64, options: &Options) -> Result<Report, Failure> {
-    // Each request may have four ends in this process: ours, the gateway's two, and a worker's.
-    let _ = rlimit::increase_nofile_limit(4 * options.connections as u64 + 1024);
+    let connections = options.connections as u64;
     let Some(uri) = &options.target else {
+        // Each request may have four ends in this process: ours, the gateway's two, and a worker's.
+        let few_files = schedule::open_files(4 * connections + OTHER_FILES);
         let stage = Stage::start(scenario, options.connections)?;
-        let target = Target::own(&stage, scenario)?;
+        let mut target = Target::own(&stage, scenario)?;
+        target.notes.extend(few_files);
         let drilled = drill(scenario, seed, options, target);
         stage.end();
         return drilled;
@@ -53,6 +59,7 @@ pub fn run(scenario: &Scenario, seed: u64, options: &Options) -> Result<Report, 
     let (scenario, unmade) = with_faults(scenario, is_made, why);
     let mut target = Target::given(uri, &scenario, options)?;
     target.notes.splice(..0, unmade);
+    target.notes.extend(schedule::open_files(connections + OTHER_FILES));
     drill(&scenario, seed, options, target)
 }
 
@@ -110,7 +117,7 @@ fn report(
     scenario: &Scenario,
     seed: u64,
     load: &Load,
-    schedule: &ScheduleStats,
+    stats: &ScheduleStats,
     said: Said,
 ) -> Report {
     let stopped_s = load.stopped_at.map(|at| at.as_secs_f64());
@@ -119,7 +126,7 @@ fn report(
         None => load.book.clone(),
     };
     let mut findings = book.conclude();
-    findings.figure(What::ScheduleErrorP99Ms, "all", None, schedule.error_p99_ms);
+    findings.figure(What::ScheduleErrorP99Ms, "all", None, stats.error_p99_ms);
     findings.notes.extend(said.notes);
     findings.notes.extend(said.unset.notes);
     if !said.unset.faults.is_empty() {
@@ -143,16 +150,7 @@ fn report(
             (check.found, check.holds) = (None, false);
         }
     }
-    report.schedule = Some(ScheduleReport {
-        due: schedule.due,
-        unsent: schedule.unsent,
-        late: schedule.late,
-        no_connection: schedule.no_connection,
-        error_p50_ms: schedule.error_p50_ms,
-        error_p99_ms: schedule.error_p99_ms,
-        error_max_ms: schedule.error_max_ms,
-        connections_max: schedule.connections_max as u64,
-    });
+    report.schedule = Some(schedule::report(stats));
     if let Some(stopped_s) = stopped_s {
         report.checks.clear();
         report.duration_s = stopped_s;
