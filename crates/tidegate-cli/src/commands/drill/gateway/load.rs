@@ -141,9 +141,9 @@ impl Load {
             How::Failed => plan.failures,
         })?;
         let uniform = (self.chance.next() >> 11) as f64 / (1_u64 << 53) as f64;
-        let at = now + plan.wait(request.returns + 1, went.told, uniform)?;
-        // Nobody comes back when all is over.
-        (at < self.over_at).then_some(at)
+        let wait = plan.wait(request.returns + 1, went.told, uniform)?;
+        // Nobody comes back when all is over, or in a time that can't be told.
+        now.checked_add(wait).filter(|at| *at < self.over_at)
     }
 }
 
@@ -276,6 +276,22 @@ mod tests {
     /// The next request of this class.
     fn next(load: &mut Load, class: u16) -> Shot {
         std::iter::from_fn(|| load.next()).find(|shot| shot.template == class).unwrap()
+    }
+
+    #[test]
+    fn who_is_told_to_come_back_in_a_time_without_end_does_not() {
+        let mut load = load();
+        let mut back = |retry_after| {
+            let shot = next(&mut load, 0);
+            let (sent, at) = (Some(shot.due), shot.due + MS);
+            let head = refusal(Some(retry_after));
+            let due = shot.due;
+            let back = load.ended(shot, &Answer { sent, at, result: Ok(&head) });
+            back.map(|shot| shot.due - due)
+        };
+        assert_eq!(back("1"), Some(1001 * MS));
+        assert_eq!(back("18446744073709551615"), None);
+        assert_eq!(back("3600"), None, "all is over by then");
     }
 
     #[test]
