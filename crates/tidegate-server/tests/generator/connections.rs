@@ -3,7 +3,7 @@
 use crate::load::{MS, Plan, Seen, at_once, config, every, get, ran, shot, with_others};
 use crate::server::{FullBacklog, Reply, Server, Speaks};
 use std::time::Duration;
-use tidegate_server::generator::{Answer, Driver, Failure, Shot, run};
+use tidegate_server::generator::{Answer, Driver, Failure, Progress, Shot, run};
 
 /// The next request is due when the last one has ended.
 struct OneByOne {
@@ -100,4 +100,52 @@ fn who_waits_for_a_target_that_takes_no_connections_is_not_unsent() {
     assert_eq!(ran.plan.failures(Failure::Deadline), 20);
     assert!(ran.plan.seen.iter().all(|seen| !seen.was_sent));
     assert_eq!((ran.schedule.not_connected, ran.schedule.unsent), (20, 0));
+}
+
+/// Looks at each tick how many connections are being opened.
+struct Opening {
+    plan: Plan,
+    port: u16,
+    most: usize,
+}
+
+impl Driver for Opening {
+    fn next(&mut self) -> Option<Shot> {
+        self.plan.next()
+    }
+
+    fn ended(&mut self, ended: Shot, answer: &Answer<'_>) -> Option<Shot> {
+        self.plan.ended(ended, answer)
+    }
+
+    fn tick(&mut self, _: Duration, progress: &Progress) -> bool {
+        self.most = self.most.max(half_open(self.port));
+        // Once all are due, there is nothing more to see.
+        self.most == 0 || progress.waiting < 500
+    }
+}
+
+/// Connections to this port that were asked for, and not answered.
+fn half_open(port: u16) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let is_one = |line: &&str| {
+        let mut fields = line.split_whitespace().skip(2);
+        let to = fields.next().is_some_and(|to| to.ends_with(&format!(":{port:04X}")));
+        to && fields.next() == Some("02")
+    };
+    table.lines().filter(is_one).count()
+}
+
+#[test]
+fn a_crowd_that_waits_does_not_open_its_connections_all_at_once() {
+    let _others = with_others();
+    let full = FullBacklog::new();
+    let mut config = config(full.port);
+    config.connections_max = 4_096;
+    let driver = Opening { plan: Plan::at(at_once(500)), port: full.port, most: 0 };
+    let (driver, schedule) = run(config, get(None), driver).unwrap();
+    assert_eq!(driver.most, 64);
+    // They were allowed a connection each, and the target gave none.
+    assert_eq!((schedule.no_connection, schedule.unsent), (0, 0));
+    assert_eq!(schedule.not_connected, 500);
 }
