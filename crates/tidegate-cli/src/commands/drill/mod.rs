@@ -3,6 +3,7 @@
 //! - `run.rs`: from what was typed to the report; each world has a `run` of its own.
 //! - `find.rs`: which scenario.
 //! - `options.rs`: what all worlds need to know.
+//! - `page.rs`: where the report goes as a page.
 //! - `made.rs`: which faults can be made, and what is judged without the others.
 //! - `schedule.rs`: how the generator kept to its own.
 //! - `gateway/`: scenarios with a gateway.
@@ -16,6 +17,7 @@ mod gateway;
 mod lines;
 mod made;
 mod options;
+mod page;
 mod pipeline;
 mod print;
 mod record;
