@@ -1,8 +1,9 @@
 //! What Tidegate promises, on the real thing: each scenario in its short form, with its own expectations.
 
 use super::machine::Watch;
-use super::program::{Said, alone, drill};
+use super::program::{DISOWNED, Said, alone, drill};
 use serde_json::Value;
+use std::io::{self, Write as _};
 
 /// How often a drill is begun anew that its own generator disowns.
 const TRIES: usize = 3;
@@ -12,8 +13,10 @@ const OTHERS_MAX: f64 = 0.2;
 
 /// Drills a scenario and fails with all that was missed, what the machine did, and what was measured.
 ///
-/// A generator that could not keep its own schedule says so, and what was missed then is measured again. There is
-/// no verdict on what was missed only while others kept the processors busy: that was not measured here.
+/// A generator that was itself late says so, and what was missed then is measured again. What the target did to the
+/// schedule, as a connection that it refused or was slow to take, is no such lateness, and is judged at once. There
+/// is no verdict on what was missed only while others kept the processors busy, and a line says so: that was not
+/// measured here.
 #[track_caller]
 fn holds(name: &str) {
     let _alone = alone();
@@ -33,11 +36,22 @@ fn holds(name: &str) {
             return;
         }
         assert_eq!(said.code, Some(1), "{}", said.error);
-        let is_disowned = said.error.contains("did not keep its own schedule");
+        let is_disowned = said.error.contains(DISOWNED);
         let told = story(&said, &report, &missed);
         assert!(is_disowned, "{told}");
         assert!(left > 0 || others > OTHERS_MAX, "{told}");
-        eprintln!("{name}: not judged, others had {:.0} % of the machine: {told}", others * 100.0);
+        let others = others * 100.0;
+        eprintln!("{name}: not judged, others had {others:.0} % of the machine: {told}");
+        if left == 0 {
+            let missed: Vec<_> = missed.iter().map(|check| check["what"].to_string()).collect();
+            // Past the harness, which shows nothing of a test that did not fail.
+            let _ = writeln!(
+                io::stderr(),
+                "NO VERDICT on {name}: {} was missed {TRIES} times by a generator that was late itself, while \
+                 others had {others:.0} % of the machine. Run it alone.",
+                missed.join(", ")
+            );
+        }
     }
 }
 
@@ -67,4 +81,9 @@ fn a_storm_of_retries_ends_with_its_cause() {
 #[test]
 fn one_slow_worker_of_eight_is_not_felt_at_the_others() {
     holds("slow_destination");
+}
+
+#[test]
+fn no_lower_priority_is_served_while_a_higher_one_is_refused() {
+    holds("one_limit");
 }
