@@ -5,6 +5,7 @@
 //! - `options.rs`: what all worlds need to know.
 //! - `page.rs`: where the report goes as a page.
 //! - `made.rs`: which faults can be made, and what is judged without the others.
+//! - `screen.rs`, `bar.rs`: what is shown while it runs.
 //! - `schedule.rs`: how the generator kept to its own.
 //! - `gateway/`: scenarios with a gateway.
 //! - `record.rs`: the decisions of a gateway that runs, in a file; `lines.rs` cuts what comes.
@@ -23,6 +24,7 @@ mod print;
 mod record;
 mod run;
 mod schedule;
+mod screen;
 mod stop;
 
 pub use run::run;

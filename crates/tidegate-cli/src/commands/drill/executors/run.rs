@@ -1,9 +1,12 @@
 use super::crew::Crew;
+use super::progress::Progress;
 use super::times::Times;
 use super::{ours, seed_loop};
 use crate::commands::drill::bar::Bar;
 use crate::commands::drill::options::Options;
 use crate::commands::drill::schedule;
+use crate::commands::drill::screen::{Board, Screen};
+use crate::commands::until_signal::failed;
 use crate::failure::Failure;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,9 +42,13 @@ pub fn run(scenario: &Scenario, seed: u64, options: &Options) -> Result<Report, 
     let mut runs = Vec::new();
     let mut schedules = Vec::new();
     let mut before = Duration::ZERO;
+    let board = Board::default();
+    let shown = board.clone();
+    let screen = Screen::start(bar, move || shown.read()).map_err(failed)?;
     for policy in &world.placements {
         let crew = Arc::new(Crew::start(world.executors, times.task())?);
-        let stage = (&crew, &bar, before, options);
+        let progress = Progress::new(*policy, board.clone(), before);
+        let stage = (&crew, progress, options);
         runs.push(match policy {
             Policy::Seed => seed_loop::run(scenario, seed, times, stage)?,
             Policy::Ours(placement) => {
@@ -55,7 +62,7 @@ pub fn run(scenario: &Scenario, seed: u64, options: &Options) -> Result<Report, 
             break;
         }
     }
-    bar.finish();
+    drop(screen);
     let mut found = findings(scenario, &runs);
     found.notes.extend(notes);
     let stopped = options.stop.is_asked();

@@ -6,6 +6,7 @@ use super::truth::Truth;
 use crate::commands::drill::bar::Bar;
 use crate::commands::drill::made::with_faults;
 use crate::commands::drill::options::Options;
+use crate::commands::drill::screen::{Board, Screen};
 use crate::commands::until_signal::failed;
 use crate::failure::Failure;
 use hyper::Uri;
@@ -99,8 +100,11 @@ fn drill(
     runtime.block_on(async {
         let mut load = Load::connect(scenario, world, options, at).await?;
         let bar = Bar::new(options.progress, Duration::from_secs_f64(scenario.duration_s));
-        load.run(seed, &bar).await;
-        bar.finish();
+        let board = Board::default();
+        let shown = board.clone();
+        let screen = Screen::start(bar, move || shown.read()).map_err(failed)?;
+        load.run(seed, &board).await;
+        drop(screen);
         let stopped_at = load.stopped_at;
         let (sent, recorder, schedule) = load.end().await;
         Ok(Drilled { sent, recorder, schedule, stopped_at })
