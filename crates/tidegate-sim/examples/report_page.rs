@@ -190,11 +190,14 @@ fn main() -> Result<(), ScenarioError> {
     report.schedule = Some(ScheduleReport {
         due: 142_080,
         unsent: 12,
+        not_connected: 7,
         late: 804,
         no_connection: 31,
+        out_of_sockets: 0,
         error_p50_ms: 0.041,
         error_p99_ms: 1.31,
         error_max_ms: 18.4,
+        own_error_p99_ms: 1.2,
         connections_max: 1_024,
     });
     match std::env::args().nth(1).as_deref() {

@@ -1,17 +1,19 @@
 //! Servers that are not ours.
 
-use super::program::{alone, drill, figure, file, notes};
+use super::program::{DISOWNED, alone, drill, figure, file, notes};
 use super::workers::TINY;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// A server in a few lines. It takes a while for what is asked of it, and remembers what that was.
+/// A server in a few lines. It takes a while for what is asked of it, and remembers what that was and how long
+/// it took.
 pub struct Server {
     pub address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
+    took: Arc<Mutex<Vec<Duration>>>,
 }
 
 impl Server {
@@ -19,15 +21,23 @@ impl Server {
     pub fn start(refuses: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let all = Arc::clone(&asked);
+        let server = Self { address, asked: Arc::default(), took: Arc::default() };
+        let (all, times) = (Arc::clone(&server.asked), Arc::clone(&server.took));
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let asked = Arc::clone(&all);
-                thread::spawn(move || serve(&stream, &asked, refuses));
+                let (asked, took) = (Arc::clone(&all), Arc::clone(&times));
+                thread::spawn(move || serve(&stream, &asked, &took, refuses));
             }
         });
-        Self { address, asked }
+        server
+    }
+
+    /// The time that this share of all it was asked for did not exceed, in milliseconds.
+    fn took_ms(&self, quantile: f64) -> f64 {
+        let mut took = self.took.lock().unwrap().clone();
+        took.sort();
+        let rank = (took.len() as f64 * quantile).ceil() as usize;
+        took[rank - 1].as_secs_f64() * 1e3
     }
 
     /// How often it was asked.
@@ -36,22 +46,35 @@ impl Server {
     }
 }
 
+/// What it takes for a request: what that asks for, or a little.
+fn asked_for(line: &str) -> Duration {
+    let ms = line.split_once("?ms=").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    Duration::from_secs_f64(ms.unwrap_or(10.0) / 1e3)
+}
+
 /// Until the client goes.
-fn serve(stream: &TcpStream, asked: &Mutex<Vec<String>>, refuses: usize) -> Option<()> {
+fn serve(
+    stream: &TcpStream,
+    asked: &Mutex<Vec<String>>,
+    took: &Mutex<Vec<Duration>>,
+    refuses: usize,
+) -> Option<()> {
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     loop {
         let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
         let line = head.first()?.clone();
+        let (began, lasts) = (Instant::now(), asked_for(&line));
         let count = {
             let mut asked = asked.lock().ok()?;
             asked.push(line);
             asked.len()
         };
-        thread::sleep(Duration::from_millis(10));
+        thread::sleep(lasts);
         let answer = match count.is_multiple_of(refuses) {
             true => "HTTP/1.1 429 Later\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n",
             false => "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
         };
+        took.lock().ok()?.push(began.elapsed());
         (&*stream).write_all(answer.as_bytes()).ok()?;
     }
 }
@@ -102,4 +125,42 @@ fn who_takes_connections_and_says_nothing_is_said_to() {
     let (tiny, url) = (file("silent", TINY), format!("http://{address}"));
     let said = drill(&[tiny.to_str().unwrap(), "--target", &url, "--duration", "500ms"]);
     said.failed_with(1, &["answered nothing at all"]);
+}
+
+/// Sixty a second that take half a second, and one in five a second and a half.
+const KNOWN: &str = r#"
+about = "Work whose times the server knows"
+duration_s = 4
+workers = { count = 2, places = 100, waiting = 100 }
+
+[[class]]
+name = "people"
+per_s = 60
+service = { kind = "bimodal", ms = 500, slow_ms = 1500, slow_share = 0.2 }
+
+[[expect]]
+what = "failed_share"
+max = 0
+"#;
+
+#[test]
+fn what_is_reported_is_within_a_twentieth_of_what_the_server_knows() {
+    let _alone = alone();
+    for left in (0..4).rev() {
+        let server = Server::start(usize::MAX);
+        let (known, url) = (file("known", KNOWN), format!("http://{}", server.address));
+        let said = drill(&[known.to_str().unwrap(), "--target", &url, "--json"]);
+        assert_eq!(said.code, Some(0), "{}\n{}", said.error, said.out);
+        let report = said.report();
+        let both = [("latency_p50_ms", 0.5), ("latency_p99_ms", 0.99)].map(|(what, quantile)| {
+            (figure(&report, what, "people", None), server.took_ms(quantile))
+        });
+        if both.iter().all(|(told, knows)| (told - knows).abs() <= 0.05 * knows) {
+            return;
+        }
+        // Unless the generator says itself that it was late, it counts.
+        let told = format!("told and known: {both:?}, {}", report["schedule"]);
+        assert!(said.error.contains(DISOWNED) && left > 0, "{told}");
+        eprintln!("measured again: {told}");
+    }
 }

@@ -93,3 +93,31 @@ fn ctrl_c_ends_it_and_what_was_measured_is_reported() {
     let of_all = server.count() as f64 / (report["capacity_per_s"].as_f64().unwrap() * 60.0);
     assert!(good > 3.0 * of_all && good < 0.7, "of the time that it ran: {good}, not {of_all}");
 }
+
+#[test]
+fn a_page_that_can_not_be_written_is_told_before_the_load() {
+    let tiny = file("no-page", TINY);
+    let began = Instant::now();
+    let args = [tiny.to_str().unwrap(), "--html", "/nowhere/at/all.html", "--duration", "600s"];
+    drill(&args).failed_with(2, &["/nowhere/at/all.html", "--html"]);
+    assert!(began.elapsed() < Duration::from_secs(60), "it has not run: {:?}", began.elapsed());
+}
+
+#[test]
+fn what_was_measured_is_printed_also_when_the_page_can_not_be_written_in_the_end() {
+    let _alone = alone();
+    let tiny = file("lost-page", TINY);
+    // It can be opened, and is always full.
+    let said = drill(&[tiny.to_str().unwrap(), "--html", "/dev/full", "--json"]);
+    said.failed_with(1, &["can't write /dev/full"]);
+    assert!(said.report()["schedule"]["due"].as_u64().unwrap() > 350);
+}
+
+#[test]
+fn a_drill_that_fails_leaves_no_page() {
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("drill-none.html");
+    let tiny = file("no-drill", TINY);
+    let args = ["--target", "http://127.0.0.1:1", "--html", page.to_str().unwrap()];
+    drill(&[&[tiny.to_str().unwrap()], &args[..]].concat()).failed_with(1, &["can't reach"]);
+    assert!(!page.exists());
+}

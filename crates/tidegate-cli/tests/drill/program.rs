@@ -8,6 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Load that shares its processor with other load measures that.
 static ALONE: Mutex<()> = Mutex::new(());
 
+/// What a generator says of itself when what it measured is in part its own lateness.
+pub const DISOWNED: &str = "did not keep its own schedule";
+
 /// What a drill said.
 pub struct Said {
     pub code: Option<i32>,

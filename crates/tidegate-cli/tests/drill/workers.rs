@@ -2,8 +2,10 @@
 
 use super::program::{alone, drill, figure, file, notes};
 use serde_json::Value;
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
+use std::thread;
 use tidegate_server::config::Config;
 use tidegate_server::gateway::Gateway;
 use tidegate_server::mock::{Mock, MockConfig};
@@ -121,15 +123,77 @@ fn faults_are_made_in_the_workers_that_were_named_and_are_over_after() {
     assert_eq!(faults["failure_rate"], 0.0, "{faults}");
 }
 
+/// What the scenario with the fault expects besides: before it, while it is on, and of what comes after.
+const EXPECTED: &str = r#"
+[[expect]]
+what = "failed_share"
+phase = "before"
+max = 0
+
+[[expect]]
+what = "goodput_of_offered"
+phase = "fault"
+max = 2
+
+[[expect]]
+what = "recovery_s"
+max = 1000
+"#;
+
+fn names(report: &Value, list: &str) -> Vec<String> {
+    let all = report[list].as_array().unwrap().iter();
+    all.map(|it| format!("{} {}", it["what"].as_str().unwrap(), it["phase"])).collect()
+}
+
 #[test]
-fn without_workers_faults_are_left_out_and_that_is_said() {
+fn without_workers_faults_are_left_out_and_nothing_is_judged_by_them() {
     let _alone = alone();
     let fleet = Fleet::start(false);
-    let path = file("no-faults", &scenario());
+    let path = file("no-faults", &(scenario() + EXPECTED));
     let said = drill(&[path.to_str().unwrap(), "--target", &fleet.target(), "--json"]);
     assert_eq!(said.code, Some(0), "{}\n{}", said.error, said.out);
     assert!(said.error.contains("--workers"), "{}", said.error);
-    assert!(notes(&said.report()).contains("faults are left out"));
+    let report = said.report();
+    assert!(notes(&report).contains("was not made"), "{}", notes(&report));
+    assert_eq!(names(&report, "checks"), ["failed_share \"before\""]);
+    assert!(!names(&report, "figures").iter().any(|it| it.starts_with("recovery_s")));
+    assert_eq!(report["faults"].as_array().unwrap().len(), 0);
+}
+
+/// A worker that takes faults until one comes: it calls itself a mock and sets nothing.
+fn unwilling() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut asked = [0; 4096];
+            let count = stream.read(&mut asked).unwrap_or(0);
+            let status = if asked[..count].starts_with(b"GET") { "200 OK" } else { "500 No" };
+            let head = "x-tidegate-mock: unwilling\r\nconnection: close\r\ncontent-length: 0";
+            let _ = stream.write_all(format!("HTTP/1.1 {status}\r\n{head}\r\n\r\n").as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn a_fault_that_could_not_be_set_is_not_judged_to_have_been_borne() {
+    let _alone = alone();
+    let fleet = Fleet::start(true);
+    let path = file("unset", &(scenario() + EXPECTED));
+    let workers = format!("http://{},http://{}", fleet.mocks[0].address(), unwilling());
+    let args = ["--target", &fleet.target(), "--workers", &workers, "--json"];
+    let said = drill(&[&[path.to_str().unwrap()], &args[..]].concat());
+    assert_eq!(said.code, Some(1), "{}\n{}", said.error, said.out);
+    let report = said.report();
+    assert!(notes(&report).contains("fails was not set at"), "{}", notes(&report));
+    let held = |check: &&Value| check["holds"] == true;
+    let checks = report["checks"].as_array().unwrap();
+    let phases: Vec<_> = checks.iter().filter(held).map(|check| &check["phase"]).collect();
+    assert_eq!(phases, ["before"], "{checks:?}");
+    assert!(checks.iter().filter(|it| !held(it)).all(|it| it["found"].is_null()), "{checks:?}");
+    assert!(!names(&report, "figures").iter().any(|it| it.starts_with("recovery_s")));
+    assert_eq!(report["faults"].as_array().unwrap().len(), 0);
 }
 
 #[test]

@@ -27,6 +27,9 @@ fn a_wrong_file_is_told_where_and_what() {
     let wrong = TINY.replace("places = 4", "places = 0").replace("share = 0.5", "share = -1");
     let wrong = file("wrong", &wrong);
     drill(&[wrong.to_str().unwrap()]).failed_with(2, &["workers.places: is 0", "share: is -1"]);
+    // A gateway has no line without room: what would be none in a simulation would be one in a drill.
+    let no_line = file("no-line", &TINY.replace("[gateway]", "[gateway]\nqueue = 0"));
+    drill(&[no_line.to_str().unwrap()]).failed_with(2, &["gateway.queue: is 0, allowed are 1"]);
 }
 
 #[test]

@@ -39,8 +39,8 @@ pub struct Shot {
 /// What came of a request.
 #[derive(Debug)]
 pub struct Answer<'a> {
-    /// When it was sent; the same as `at` when it never was.
-    pub sent: Duration,
+    /// When it was sent; none when nothing of it ever was.
+    pub sent: Option<Duration>,
     /// When the whole answer was there, or the failure.
     pub at: Duration,
     /// The answer, whatever its status.

@@ -3,7 +3,7 @@ use super::connect::{Connector, is_own_fault};
 use super::driver::{Answer, Driver, Failure, Progress, Shot};
 use super::event::{ConnectionId, Departure, Ended, Event, Link};
 use super::flights::{Flight, Flights};
-use super::line::Line;
+use super::line::{Line, Waiting};
 use super::pool::Pool;
 use super::prepared::Prepared;
 use super::schedule::Schedule;
@@ -17,6 +17,12 @@ const TICK: Duration = Duration::from_millis(100);
 /// Requests that are launched between two looks at what came back: more may be due than can be sent, and answers
 /// must be read all the same.
 const LAUNCHES_AT_ONCE: usize = 128;
+
+/// Connections that are being opened at once, at most. What falls due while the generator or the target stands still
+/// must not become as many handshakes in one moment: they would take the processor from the schedule, and
+/// connections that come free meanwhile serve most of what waits. On loopback one takes some 50 µs, so 64 at a time
+/// are still thousands in a second.
+const OPENING_MAX: usize = 64;
 
 /// The generator between two events: what is due, what waits, what is under way. It does no waiting itself.
 pub(super) struct Engine<D> {
@@ -99,7 +105,7 @@ impl<D: Driver> Engine<D> {
     /// Gives free connections to those that wait, and opens more.
     pub fn serve(&mut self) {
         while self.line.len() > 0 && self.depart() {}
-        let needed = self.line.len().div_ceil(self.streams);
+        let needed = self.line.len().div_ceil(self.streams).min(OPENING_MAX);
         while self.pool.opening() < needed
             && let Some(id) = self.pool.begin()
         {
@@ -112,12 +118,13 @@ impl<D: Driver> Engine<D> {
         let now = self.clock.now();
         self.is_stopped = true;
         let waiting: Vec<_> = std::iter::from_fn(|| self.line.pop()).collect();
-        for flight in self.flights.drain() {
-            self.meter.sent(flight.given.saturating_sub(flight.shot.due));
-            self.conclude(flight.shot, flight.given, now, Err(Failure::Deadline));
+        for Flight { shot, given, waited } in self.flights.drain() {
+            self.meter.sent(given.saturating_sub(shot.due), waited);
+            self.conclude(shot, Some(given), now, Err(Failure::Deadline));
         }
-        for shot in waiting {
-            self.fail_unsent(shot, now, Failure::Unsent);
+        let whose = self.whose_wait();
+        for Waiting { shot, .. } in waiting {
+            self.fail_unsent(shot, now, Failure::Unsent, whose);
         }
         for shot in self.schedule.drain() {
             self.refuse(shot, now);
@@ -130,12 +137,13 @@ impl<D: Driver> Engine<D> {
             return self.refuse(shot, now);
         }
         self.meter.due();
-        if let Err(shot) = self.line.push(shot) {
-            return self.fail_unsent(shot, now, Failure::Unsent);
+        if let Err(shot) = self.line.push(shot, self.clock.now()) {
+            return self.fail_unsent(shot, now, Failure::Unsent, Whose::Generator);
         }
         self.serve();
-        // Those in front of it have all that is being opened.
-        if self.line.len() > self.pool.opening() * self.streams {
+        // Those in front of it have all that is being opened, and no more may be.
+        let opening = self.pool.opening();
+        if self.line.len() > opening * self.streams && !self.pool.has_room() {
             self.meter.no_connection();
         }
     }
@@ -143,16 +151,17 @@ impl<D: Driver> Engine<D> {
     /// Sends the request that has waited longest, if there is a connection for it.
     fn depart(&mut self) -> bool {
         let Some((id, connection)) = self.pool.take() else { return false };
-        let Some(shot) = self.line.pop() else { return false };
+        let Some(Waiting { shot, since, .. }) = self.line.pop() else { return false };
         let template = &self.templates[usize::from(shot.template)];
         let now = self.clock.now();
         let Some(request) = template.request(&shot) else {
             self.pool.release(id);
-            self.fail_unsent(shot, now, Failure::Unsent);
+            self.fail_unsent(shot, now, Failure::Unsent, Whose::Generator);
             return true;
         };
         let deadline = template.deadline.map(|patience| shot.due.saturating_add(patience));
-        let flight = self.flights.add(Flight { shot, given: now });
+        let flight =
+            self.flights.add(Flight { shot, given: now, waited: now.saturating_sub(since) });
         let departure = Departure { flight, request, deadline };
         let is_gone = match &connection.link {
             Link::Http2(link) => {
@@ -175,15 +184,18 @@ impl<D: Driver> Engine<D> {
         if let Some(connection) = self.pool.get_mut(connection) {
             connection.worked |= result.is_ok();
         }
-        self.meter.sent(sent.saturating_sub(flight.shot.due));
-        self.conclude(flight.shot, sent, at, result.as_deref().map_err(|failure| *failure));
+        let Flight { shot, waited, .. } = flight;
+        self.meter.sent(sent.saturating_sub(shot.due), waited);
+        self.conclude(shot, Some(sent), at, result.as_deref().map_err(|failure| *failure));
     }
 
     fn returned(&mut self, flight: usize, worked: bool) {
-        let Some(flight) = self.flights.remove(flight) else { return };
+        let Some(Flight { shot, given, waited }) = self.flights.remove(flight) else { return };
         match worked {
-            true => self.line.push_front(flight.shot),
-            false => self.fail_unsent(flight.shot, self.clock.now(), Failure::Connect),
+            true => self.line.push_front(shot, given.saturating_sub(waited)),
+            false => {
+                self.fail_unsent(shot, self.clock.now(), Failure::Connect, Whose::Target);
+            }
         }
     }
 
@@ -193,28 +205,42 @@ impl<D: Driver> Engine<D> {
         if let Some(connection) = self.pool.remove(id)
             && !connection.was_used
         {
-            self.fail_oldest();
+            self.fail_oldest(Whose::Target);
         }
     }
 
     fn not_opened(&mut self, error: &io::Error) {
         self.pool.not_opened();
-        if is_own_fault(error) {
-            self.meter.out_of_sockets();
-        }
         tracing::debug!(%error, "no connection");
-        self.fail_oldest();
+        let whose = match is_own_fault(error) {
+            true => {
+                self.meter.out_of_sockets();
+                Whose::Generator
+            }
+            false => Whose::Target,
+        };
+        self.fail_oldest(whose);
     }
 
-    fn fail_oldest(&mut self) {
-        if let Some(shot) = self.line.pop() {
-            self.fail_unsent(shot, self.clock.now(), Failure::Connect);
+    fn fail_oldest(&mut self, whose: Whose) {
+        if let Some(Waiting { shot, .. }) = self.line.pop() {
+            self.fail_unsent(shot, self.clock.now(), Failure::Connect, whose);
         }
     }
 
     fn expire(&mut self, now: Duration) {
         while let Some(shot) = self.line.pop_expired(now) {
-            self.fail_unsent(shot, now, Failure::Deadline);
+            let whose = self.whose_wait();
+            self.fail_unsent(shot, now, Failure::Deadline, whose);
+        }
+    }
+
+    /// Who keeps those waiting that wait in line: where the generator may open more connections it does, and
+    /// then it is the target that does not take them.
+    fn whose_wait(&self) -> Whose {
+        match self.pool.is_full() {
+            true => Whose::Generator,
+            false => Whose::Target,
         }
     }
 
@@ -245,21 +271,24 @@ impl<D: Driver> Engine<D> {
     }
 
     /// One that never was sent.
-    fn fail_unsent(&mut self, shot: Shot, at: Duration, failure: Failure) {
-        self.meter.unsent();
-        self.conclude(shot, at, at, Err(failure));
+    fn fail_unsent(&mut self, shot: Shot, at: Duration, failure: Failure, whose: Whose) {
+        match whose {
+            Whose::Generator => self.meter.unsent(),
+            Whose::Target => self.meter.not_connected(),
+        }
+        self.conclude(shot, None, at, Err(failure));
     }
 
     /// One that is not even let into the line.
     fn refuse(&mut self, shot: Shot, at: Duration) {
         self.meter.due();
-        self.fail_unsent(shot, at, Failure::Unsent);
+        self.fail_unsent(shot, at, Failure::Unsent, Whose::Generator);
     }
 
     fn conclude(
         &mut self,
         shot: Shot,
-        sent: Duration,
+        sent: Option<Duration>,
         at: Duration,
         result: Result<&super::Head, Failure>,
     ) {
@@ -274,6 +303,13 @@ impl<D: Driver> Engine<D> {
             self.refuse(again, at);
         }
     }
+}
+
+/// Who is to blame for a request of which nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Generator,
+    Target,
 }
 
 /// The numbers of a configuration that the engine keeps to.

@@ -13,6 +13,8 @@ pub(super) struct Flight {
     pub shot: Shot,
     /// When it was given to a connection.
     pub given: Duration,
+    /// How long it waited until there was one.
+    pub waited: Duration,
 }
 
 // === impl Flights ===

@@ -21,8 +21,11 @@ struct Queue {
     waiting: VecDeque<Waiting>,
 }
 
-struct Waiting {
-    shot: Shot,
+/// One that waits.
+pub(super) struct Waiting {
+    pub shot: Shot,
+    /// Since when.
+    pub since: Duration,
     number: u64,
 }
 
@@ -39,32 +42,32 @@ impl Line {
         self.len
     }
 
-    /// Lets it wait, or gives it back when the line is full. Its template must exist.
-    pub fn push(&mut self, shot: Shot) -> Result<(), Shot> {
+    /// Lets it wait from now on, or gives it back when the line is full. Its template must exist.
+    pub fn push(&mut self, shot: Shot, now: Duration) -> Result<(), Shot> {
         if self.len >= HELD_MAX {
             return Err(shot);
         }
         self.numbers += 1;
-        let waiting = Waiting { shot, number: self.numbers };
+        let waiting = Waiting { shot, since: now, number: self.numbers };
         self.queues[usize::from(waiting.shot.template)].waiting.push_back(waiting);
         self.len += 1;
         Ok(())
     }
 
     /// Puts one back that had its turn, and could not use it: in front of all others.
-    pub fn push_front(&mut self, shot: Shot) {
-        let waiting = Waiting { shot, number: 0 };
+    pub fn push_front(&mut self, shot: Shot, since: Duration) {
+        let waiting = Waiting { shot, since, number: 0 };
         self.queues[usize::from(waiting.shot.template)].waiting.push_front(waiting);
         self.len += 1;
     }
 
     /// Takes the one that has waited longest.
-    pub fn pop(&mut self) -> Option<Shot> {
+    pub fn pop(&mut self) -> Option<Waiting> {
         let oldest = |queue: &&mut Queue| queue.waiting.front().map(|waiting| waiting.number);
         let queues = self.queues.iter_mut().filter(|queue| !queue.waiting.is_empty());
         let taken = queues.min_by_key(oldest)?.waiting.pop_front()?;
         self.len -= 1;
-        Some(taken.shot)
+        Some(taken)
     }
 
     /// When the first of those that wait gives up.
@@ -103,12 +106,12 @@ mod tests {
     fn the_oldest_of_all_templates_comes_first() {
         let mut line = line();
         for id in 0..6 {
-            line.push(Shot::new(MS, (id % 2) as u16, id)).unwrap();
+            line.push(Shot::new(MS, (id % 2) as u16, id), MS).unwrap();
         }
         let first = line.pop().unwrap();
-        assert_eq!(first.id, 0);
-        line.push_front(first);
-        let order: Vec<u64> = std::iter::from_fn(|| line.pop()).map(|shot| shot.id).collect();
+        assert_eq!((first.shot.id, first.since), (0, MS));
+        line.push_front(first.shot, first.since);
+        let order: Vec<u64> = std::iter::from_fn(|| line.pop()).map(|it| it.shot.id).collect();
         assert_eq!(order, [0, 1, 2, 3, 4, 5]);
         assert_eq!(line.len(), 0);
     }
@@ -116,8 +119,8 @@ mod tests {
     #[test]
     fn only_those_with_a_deadline_give_up() {
         let mut line = line();
-        line.push(Shot::new(MS, 1, 1)).unwrap();
-        line.push(Shot::new(2 * MS, 0, 2)).unwrap();
+        line.push(Shot::new(MS, 1, 1), MS).unwrap();
+        line.push(Shot::new(2 * MS, 0, 2), MS).unwrap();
         assert_eq!(line.next_expiry(), Some(12 * MS));
         assert!(line.pop_expired(11 * MS).is_none());
         assert_eq!(line.pop_expired(12 * MS).unwrap().id, 2);
@@ -129,8 +132,8 @@ mod tests {
     fn it_has_a_bound() {
         let mut line = line();
         for id in 0..HELD_MAX as u64 {
-            line.push(Shot::new(MS, 1, id)).unwrap();
+            line.push(Shot::new(MS, 1, id), MS).unwrap();
         }
-        assert_eq!(line.push(Shot::new(MS, 0, 7)).unwrap_err().id, 7);
+        assert_eq!(line.push(Shot::new(MS, 0, 7), MS).unwrap_err().id, 7);
     }
 }

@@ -35,6 +35,16 @@ impl Pool {
         self.open.len()
     }
 
+    /// Whether all connections that are allowed are open.
+    pub fn is_full(&self) -> bool {
+        self.open.len() >= self.max
+    }
+
+    /// Whether one more may be opened than are and are being.
+    pub fn has_room(&self) -> bool {
+        self.open.len() + self.opening < self.max
+    }
+
     pub fn opening(&self) -> usize {
         self.opening
     }
@@ -46,7 +56,7 @@ impl Pool {
 
     /// Makes room for a connection that is to be opened, if one more is allowed.
     pub fn begin(&mut self) -> Option<ConnectionId> {
-        if self.open.len() + self.opening >= self.max {
+        if !self.has_room() {
             return None;
         }
         self.opening += 1;

@@ -1,9 +1,9 @@
 //! Connections: used again, opened as needed, and what it means when there are too few.
 
 use crate::load::{MS, Plan, Seen, at_once, config, every, get, ran, shot, with_others};
-use crate::server::{Reply, Server, Speaks};
+use crate::server::{FullBacklog, Reply, Server, Speaks};
 use std::time::Duration;
-use tidegate_server::generator::{Answer, Driver, Failure, Shot, run};
+use tidegate_server::generator::{Answer, Driver, Failure, Progress, Shot, run};
 
 /// The next request is due when the last one has ended.
 struct OneByOne {
@@ -48,6 +48,9 @@ fn too_few_connections_are_told() {
     assert!(ran.schedule.late >= 36);
     // Ten rounds of 50 ms: the last is sent in the tenth, and its latency counts from when it was due.
     assert!(ran.schedule.error_max_ms >= 450.0, "{} ms", ran.schedule.error_max_ms);
+    // Who waits for a connection is late, and the generator is not: its own error is less by what they waited.
+    let own = ran.schedule.own_error_p99_ms;
+    assert!(own <= ran.schedule.error_p99_ms - 400.0, "{own} of {}", ran.schedule.error_p99_ms);
     let last = ran.plan.seen.last().unwrap();
     assert!(last.latency() >= 500 * MS);
     assert!(last.at - last.sent < last.latency() / 2);
@@ -86,4 +89,63 @@ fn who_never_had_a_connection_is_unsent() {
     assert_eq!(ended, [1, 3]);
     assert_eq!((ran.schedule.sent, ran.schedule.unsent), (1, 3));
     assert!(ran.took >= 330 * MS && ran.took < 3_000 * MS, "{:?}", ran.took);
+}
+
+#[test]
+fn who_waits_for_a_target_that_takes_no_connections_is_not_unsent() {
+    let _others = with_others();
+    // Its backlog is full, and nobody accepts: what asks for a connection is not answered at all.
+    let full = FullBacklog::new();
+    let ran = ran(config(full.port), get(Some(300 * MS)), Plan::at(at_once(20)));
+    assert_eq!(ran.plan.failures(Failure::Deadline), 20);
+    assert!(ran.plan.seen.iter().all(|seen| !seen.was_sent));
+    assert_eq!((ran.schedule.not_connected, ran.schedule.unsent), (20, 0));
+}
+
+/// Looks at each tick how many connections are being opened.
+struct Opening {
+    plan: Plan,
+    port: u16,
+    most: usize,
+}
+
+impl Driver for Opening {
+    fn next(&mut self) -> Option<Shot> {
+        self.plan.next()
+    }
+
+    fn ended(&mut self, ended: Shot, answer: &Answer<'_>) -> Option<Shot> {
+        self.plan.ended(ended, answer)
+    }
+
+    fn tick(&mut self, _: Duration, progress: &Progress) -> bool {
+        self.most = self.most.max(half_open(self.port));
+        // Once all are due, there is nothing more to see.
+        self.most == 0 || progress.waiting < 500
+    }
+}
+
+/// Connections to this port that were asked for, and not answered.
+fn half_open(port: u16) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let is_one = |line: &&str| {
+        let mut fields = line.split_whitespace().skip(2);
+        let to = fields.next().is_some_and(|to| to.ends_with(&format!(":{port:04X}")));
+        to && fields.next() == Some("02")
+    };
+    table.lines().filter(is_one).count()
+}
+
+#[test]
+fn a_crowd_that_waits_does_not_open_its_connections_all_at_once() {
+    let _others = with_others();
+    let full = FullBacklog::new();
+    let mut config = config(full.port);
+    config.connections_max = 4_096;
+    let driver = Opening { plan: Plan::at(at_once(500)), port: full.port, most: 0 };
+    let (driver, schedule) = run(config, get(None), driver).unwrap();
+    assert_eq!(driver.most, 64);
+    // They were allowed a connection each, and the target gave none.
+    assert_eq!((schedule.no_connection, schedule.unsent), (0, 0));
+    assert_eq!(schedule.not_connected, 500);
 }

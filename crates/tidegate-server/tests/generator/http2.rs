@@ -74,7 +74,7 @@ fn a_server_of_another_protocol_is_no_connection() {
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(Duration::ZERO));
     let ran = ran(http2(&server), get(None), Plan::at(at_once(3)));
     assert_eq!(ran.plan.failures(Failure::Connect), 3);
-    assert_eq!(ran.schedule.unsent, 3);
+    assert_eq!((ran.schedule.not_connected, ran.schedule.unsent), (3, 0));
 }
 
 #[test]

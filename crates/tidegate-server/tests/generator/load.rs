@@ -14,7 +14,9 @@ pub const MS: Duration = Duration::from_millis(1);
 pub struct Seen {
     pub id: u64,
     pub due: Duration,
+    /// The same as `at` when nothing of it was sent.
     pub sent: Duration,
+    pub was_sent: bool,
     pub at: Duration,
     pub result: Result<StatusCode, Failure>,
     pub body: Vec<u8>,
@@ -41,7 +43,8 @@ impl Seen {
         Self {
             id: shot.id,
             due: shot.due,
-            sent: answer.sent,
+            sent: answer.sent.unwrap_or(answer.at),
+            was_sent: answer.sent.is_some(),
             at: answer.at,
             result: answer.result.map(|head| head.status),
             body: answer.result.map(|head| head.body.to_vec()).unwrap_or_default(),
@@ -119,7 +122,9 @@ pub fn ran(config: GeneratorConfig, templates: Vec<Template>, plan: Plan) -> Ran
     let took = begin.elapsed();
     // Whatever happens, each request that was due ended once, and is accounted for.
     assert_eq!(schedule.due, plan.seen.len() as u64);
-    assert_eq!(schedule.due, schedule.sent + schedule.unsent);
+    assert_eq!(schedule.due, schedule.sent + schedule.unsent + schedule.not_connected);
+    let sent = plan.seen.iter().filter(|seen| seen.was_sent).count();
+    assert_eq!(schedule.sent, sent as u64);
     Ran { plan, schedule, took }
 }
 

@@ -5,7 +5,7 @@ use crate::server::{Reply, Server, Speaks, closed_port};
 use http::StatusCode;
 use std::collections::HashMap;
 use std::time::Duration;
-use tidegate_server::generator::{Answer, Driver, Failure, Shot, run};
+use tidegate_server::generator::{Answer, Driver, Failure, Progress, Shot, run};
 
 /// Comes back after a refusal or a failure, 100 ms later, until it has tried so often.
 struct Retrying {
@@ -64,7 +64,7 @@ fn failures_can_come_back_too() {
     let driver = Retrying::new(5, 3);
     let (driver, schedule) = run(config(closed_port()), get(None), driver).unwrap();
     assert!(driver.tries.values().all(|tries| tries.len() == 3));
-    assert_eq!((schedule.due, schedule.unsent), (15, 15));
+    assert_eq!((schedule.due, schedule.not_connected, schedule.unsent), (15, 15, 0));
 }
 
 #[test]
@@ -79,4 +79,35 @@ fn nothing_comes_back_after_the_end() {
         assert_eq!(results, [Err(Failure::Deadline), Err(Failure::Unsent)]);
     }
     assert_eq!((schedule.sent, schedule.unsent), (4, 4));
+}
+
+/// Comes back in a time that can't be told, and stops a little later.
+#[derive(Default)]
+struct Never {
+    is_begun: bool,
+    ended: Vec<Failure>,
+}
+
+impl Driver for Never {
+    fn next(&mut self) -> Option<Shot> {
+        (!std::mem::replace(&mut self.is_begun, true)).then(|| shot(Duration::ZERO, 0))
+    }
+
+    fn ended(&mut self, shot: Shot, answer: &Answer<'_>) -> Option<Shot> {
+        self.ended.extend(answer.result.err());
+        Some(Shot { due: Duration::MAX, ..shot })
+    }
+
+    fn tick(&mut self, now: Duration, _: &Progress) -> bool {
+        now < 300 * MS
+    }
+}
+
+#[test]
+fn what_is_never_due_is_held_until_the_end() {
+    let _others = with_others();
+    let server = Server::new(Speaks::Http1, |_, _| Reply::after(Duration::ZERO));
+    let (driver, schedule) = run(config(server.port), get(Some(MS)), Never::default()).unwrap();
+    assert_eq!(driver.ended.last(), Some(&Failure::Unsent));
+    assert_eq!((schedule.due, schedule.unsent), (2, 1));
 }

@@ -57,6 +57,13 @@ pub enum Speaks {
     Http2(u32),
 }
 
+/// A port whose owner accepts nothing, and has no room left for who wants to be accepted.
+pub struct FullBacklog {
+    pub port: u16,
+    _listener: Socket,
+    _waiting: Vec<std::net::TcpStream>,
+}
+
 // === impl Server ===
 
 impl Server {
@@ -123,6 +130,22 @@ impl Drop for Server {
         if let Some(thread) = self.thread.take() {
             let _panicked = thread.join();
         }
+    }
+}
+
+// === impl FullBacklog ===
+
+impl FullBacklog {
+    pub fn new() -> Self {
+        let listener = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+        listener.listen(0).expect("a listener");
+        let address = listener.local_addr().expect("its address").as_socket().expect("of IP");
+        let connect = || std::net::TcpStream::connect_timeout(&address, Duration::from_millis(500));
+        // The system decides how many it keeps. What it keeps is kept until the end.
+        let waiting: Vec<_> = (0..64).map_while(|_| connect().ok()).collect();
+        assert!(waiting.len() < 64, "there is always room");
+        Self { port: address.port(), _listener: listener, _waiting: waiting }
     }
 }
 

@@ -97,24 +97,28 @@ impl Text<'_> {
 
 fn schedule_lines(f: &mut fmt::Formatter<'_>, schedule: &ScheduleReport) -> fmt::Result {
     let line = format!(
-        "Schedule: {} due, {} unsent, {} sent over 1 ms late, {} waited for a connection; error p50 \
-         {} ms, p99 {} ms, max {} ms; at most {} connections.",
+        "Schedule: {} due, {} unsent, {} not connected, {} sent over 1 ms late, {} waited for a \
+         connection; error p50 {} ms, p99 {} ms (the generator's own {} ms), max {} ms; at most {} \
+         connections.",
         thousands(schedule.due),
         thousands(schedule.unsent),
+        thousands(schedule.not_connected),
         thousands(schedule.late),
         thousands(schedule.no_connection),
         short(schedule.error_p50_ms),
         short(schedule.error_p99_ms),
+        short(schedule.own_error_p99_ms),
         short(schedule.error_max_ms),
         thousands(schedule.connections_max),
     );
     write!(f, "{}", Wrapped { text: &line, indent: 2 })?;
-    match schedule.warning() {
-        Some(warning) => {
-            write!(f, "{}", Wrapped { text: &format!("WARNING: {warning}"), indent: 2 })
-        }
-        None => Ok(()),
+    if let Some(remark) = schedule.remark() {
+        write!(f, "{}", Wrapped { text: &remark, indent: 2 })?;
     }
+    if let Some(warning) = schedule.warning() {
+        write!(f, "{}", Wrapped { text: &format!("WARNING: {warning}"), indent: 2 })?;
+    }
+    Ok(())
 }
 
 // === impl Aligned ===

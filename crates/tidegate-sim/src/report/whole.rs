@@ -52,18 +52,25 @@ pub struct FaultSpan {
 pub struct ScheduleReport {
     /// Requests that were due.
     pub due: u64,
-    /// Requests that were never sent: the run was over before there was a connection for them.
+    /// Requests that the generator never sent: all connections that it may have were taken, or it had no socket
+    /// left.
     pub unsent: u64,
+    /// Requests that were never sent because the target gave no connection. They are failures of the target.
+    pub not_connected: u64,
     /// Requests that were sent more than a millisecond late.
     pub late: u64,
     /// Requests that waited because as many connections as were allowed were in use.
     pub no_connection: u64,
+    /// Connections that the generator's machine could not give.
+    pub out_of_sockets: u64,
     /// Milliseconds between when requests were due and when they were sent: the median.
     pub error_p50_ms: f64,
     /// The 99th percentile.
     pub error_p99_ms: f64,
     /// The worst.
     pub error_max_ms: f64,
+    /// The 99th percentile without the time that requests waited for a connection: the generator's own.
+    pub own_error_p99_ms: f64,
     /// Connections in use at once, the most.
     pub connections_max: u64,
 }
@@ -112,7 +119,7 @@ impl Report {
         let checks = self.checks.len();
         let s = if checks == 1 { "" } else { "s" };
         match self.missed().count() {
-            0 if checks == 0 => "Nothing was expected, so nothing was judged.".to_owned(),
+            0 if checks == 0 => "Nothing was judged.".to_owned(),
             0 if checks == 1 => "held: the one expectation".to_owned(),
             0 => format!("held: all {checks} expectations"),
             missed => format!("MISSED: {missed} of {checks} expectation{s}"),
@@ -136,16 +143,20 @@ impl Report {
 // === impl ScheduleReport ===
 
 impl ScheduleReport {
-    /// What makes what was measured doubtful, if anything does.
+    /// What makes what was measured doubtful, if anything does: what the generator itself did not do.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let mut faults = Vec::new();
-        if self.error_p99_ms > SCHEDULE_ERROR_P99_MS_MAX {
-            let error = short(self.error_p99_ms);
+        if self.own_error_p99_ms > SCHEDULE_ERROR_P99_MS_MAX {
+            let error = short(self.own_error_p99_ms);
             faults.push(format!("its schedule error p99 is {error} ms, above 1 ms"));
         }
         if self.unsent > 0 {
             faults.push(format!("{} requests were never sent", thousands(self.unsent)));
+        }
+        if self.out_of_sockets > 0 {
+            let count = thousands(self.out_of_sockets);
+            faults.push(format!("this machine had no socket left for {count} connections"));
         }
         (!faults.is_empty()).then(|| {
             format!(
@@ -154,5 +165,75 @@ impl ScheduleReport {
                 faults.join(", and ")
             )
         })
+    }
+
+    /// What the target did to the schedule, if it did anything: that is no fault of the generator.
+    #[must_use]
+    pub fn remark(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if self.not_connected > 0 {
+            let count = thousands(self.not_connected);
+            parts.push(format!("The target gave {count} requests no connection: they failed."));
+        }
+        if self.error_p99_ms > SCHEDULE_ERROR_P99_MS_MAX
+            && self.own_error_p99_ms <= SCHEDULE_ERROR_P99_MS_MAX
+        {
+            parts.push(
+                "Requests were sent late because they waited for a connection: the target was slow to \
+                 take them or to answer, or --connections is too low for it."
+                    .to_owned(),
+            );
+        }
+        (!parts.is_empty()).then(|| parts.join(" "))
+    }
+
+    /// Of several runs together: what was counted is summed, and of times the worst is told. `None` of none.
+    pub fn worst(runs: impl IntoIterator<Item = Self>) -> Option<Self> {
+        runs.into_iter().reduce(|one, other| Self {
+            due: one.due + other.due,
+            unsent: one.unsent + other.unsent,
+            not_connected: one.not_connected + other.not_connected,
+            late: one.late + other.late,
+            no_connection: one.no_connection + other.no_connection,
+            out_of_sockets: one.out_of_sockets + other.out_of_sockets,
+            error_p50_ms: one.error_p50_ms.max(other.error_p50_ms),
+            error_p99_ms: one.error_p99_ms.max(other.error_p99_ms),
+            error_max_ms: one.error_max_ms.max(other.error_max_ms),
+            own_error_p99_ms: one.own_error_p99_ms.max(other.own_error_p99_ms),
+            connections_max: one.connections_max.max(other.connections_max),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_generator_did_makes_its_measure_doubtful() {
+        let kept = ScheduleReport { due: 10, error_p99_ms: 0.4, ..ScheduleReport::default() };
+        assert_eq!((kept.warning(), kept.remark()), (None, None));
+        let refused = ScheduleReport { not_connected: 3, ..kept };
+        assert_eq!(refused.warning(), None);
+        assert!(refused.remark().is_some_and(|text| text.contains("3 requests no connection")));
+        let waited = ScheduleReport { error_p99_ms: 80.0, ..kept };
+        assert_eq!(waited.warning(), None);
+        assert!(waited.remark().is_some_and(|text| text.contains("waited for a connection")));
+        let late = ScheduleReport { error_p99_ms: 80.0, own_error_p99_ms: 1.1, ..kept };
+        assert!(late.warning().is_some_and(|text| text.contains("1.1 ms")));
+        for own in
+            [ScheduleReport { unsent: 1, ..kept }, ScheduleReport { out_of_sockets: 1, ..kept }]
+        {
+            assert!(own.warning().is_some_and(|text| text.contains("did not keep its own")));
+        }
+    }
+
+    #[test]
+    fn of_several_runs_counts_are_summed_and_times_are_the_worst() {
+        let run =
+            |due, error_p99_ms| ScheduleReport { due, error_p99_ms, ..ScheduleReport::default() };
+        let worst = ScheduleReport::worst([run(3, 0.5), run(4, 0.2)]);
+        assert_eq!(worst, Some(run(7, 0.5)));
+        assert_eq!(ScheduleReport::worst([]), None);
     }
 }

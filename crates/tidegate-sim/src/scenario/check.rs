@@ -117,6 +117,10 @@ impl Scenario {
         if let Some(share) = gateway.active_decode_blocks {
             found.within("gateway.active_decode_blocks", share, 0.0, 1.0);
         }
+        // As a gateway's own configuration has it: a line has room for one at least.
+        if let Some(queue) = gateway.queue {
+            found.within("gateway.queue", queue as f64, 1.0, 1_000_000.0);
+        }
         if let Some(ms) = gateway.wait_max_ms {
             found.within("gateway.wait_max_ms", ms, 1.0, 3_600_000.0);
         }

@@ -19,7 +19,7 @@ pub struct GatewayWorld {
     /// Requests sent to one worker at once; 0: as many as come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<usize>,
-    /// Requests that wait for one worker.
+    /// Requests that wait for one worker, at least 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<usize>,
     /// How long they wait at most, in milliseconds.

@@ -1,12 +1,12 @@
 use super::options::Options;
+use super::page::Page;
 use super::stop::{INTERRUPTED, Stop};
 use super::{executors, find, gateway, pipeline, print, record};
 use crate::drill_flags::DrillFlags;
 use crate::failure::Failure;
-use std::fs;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
-use tidegate_sim::report::{Report, html, text};
+use tidegate_sim::report::{Report, text};
 use tidegate_sim::scenario::{Scenario, World};
 
 /// `tidegate drill SCENARIO`.
@@ -22,13 +22,8 @@ pub fn run(flags: &DrillFlags) -> Result<ExitCode, Failure> {
     let seed = flags.seed.unwrap_or(scenario.seed);
     let stop = Stop::listen().map_err(|error| Failure::Runtime(error.to_string()))?;
     let options = Options::new(flags, stop);
+    let page = flags.html.as_deref().map(Page::open).transpose()?;
     let report = drilled(&scenario, seed, &options)?;
-    if let Some(path) = &flags.html {
-        fs::write(path, html::page(&report)).map_err(|error| {
-            Failure::Runtime(format!("can't write {}: {error}", path.display()))
-        })?;
-        let _ = writeln!(io::stderr(), "tidegate: the report is in {}", path.display());
-    }
     // The text has it, the page has it, and who reads the figures of a machine's report may not look there.
     if let Some(warning) =
         report.schedule.and_then(|schedule| schedule.warning()).filter(|_| flags.json)
@@ -38,6 +33,10 @@ pub fn run(flags: &DrillFlags) -> Result<ExitCode, Failure> {
     match flags.json {
         true => put(&print::json(&report)?),
         false => put(&text::render(&report)),
+    }
+    // The last thing that can fail: what was measured is told by then.
+    if let Some(page) = page {
+        page.write(&report)?;
     }
     let code = match (options.stop.is_asked(), report.holds()) {
         (true, _) => ExitCode::from(INTERRUPTED),

@@ -192,13 +192,18 @@ impl fmt::Display for Schedule<'_> {
             let warning = Escaped(warning);
             writeln!(f, r#"<p class="warning"><b>Warning:</b> {warning}</p>"#)?;
         }
+        if let Some(remark) = schedule.remark() {
+            writeln!(f, "<p>{}</p>", Escaped(remark))?;
+        }
         let facts = [
             ("Due", thousands(schedule.due)),
             ("Never sent", thousands(schedule.unsent)),
+            ("Given no connection", thousands(schedule.not_connected)),
             ("Over 1 ms late", thousands(schedule.late)),
             ("Waited for a connection", thousands(schedule.no_connection)),
             ("Error, median", format!("{} ms", short(schedule.error_p50_ms))),
             ("Error, p99", format!("{} ms", short(schedule.error_p99_ms))),
+            ("Error, p99, the generator's own", format!("{} ms", short(schedule.own_error_p99_ms))),
             ("Error, worst", format!("{} ms", short(schedule.error_max_ms))),
             ("Connections, most", thousands(schedule.connections_max)),
         ];

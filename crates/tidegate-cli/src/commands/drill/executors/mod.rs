@@ -4,11 +4,13 @@
 //! - `run.rs`: from a scenario to its report.
 //! - `crew.rs`: the executors. `node.rs`: the manager, behind its gateway.
 //! - `ours.rs`: tasks are handed in by the clock. `seed_loop.rs`: the seed's own workers instead.
+//! - `progress.rs`: what is shown of it.
 //! - `watch.rs`: what goes wrong when, and what is counted meanwhile.
 
 mod crew;
 mod node;
 mod ours;
+mod progress;
 mod run;
 mod seed_loop;
 mod times;

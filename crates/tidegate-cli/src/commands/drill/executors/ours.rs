@@ -1,8 +1,8 @@
 use super::crew::Crew;
 use super::node::Plan;
+use super::progress::Progress;
 use super::times::{Times, by_phase, counts, sample, windows};
 use super::watch::{Managed, Watch};
-use crate::commands::drill::bar::Bar;
 use crate::commands::drill::options::Options;
 use crate::commands::until_signal::failed;
 use crate::failure::Failure;
@@ -20,7 +20,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tidegate::capacity::Placement;
 use tidegate_server::generator::{
-    self, Answer, Driver, GeneratorConfig, Progress, ScheduleStats, Shot, Template,
+    self, Answer, Driver, GeneratorConfig, Progress as LoadProgress, ScheduleStats, Shot, Template,
 };
 use tidegate_server::manager::{TaskList, TaskView};
 use tidegate_sim::arrivals::TaskArrivals;
@@ -44,8 +44,8 @@ struct Submissions<'a> {
     began: Instant,
     began_unix_ms: f64,
     options: &'a Options,
-    bar: &'a Bar,
-    before: Duration,
+    crew: &'a Crew,
+    progress: Progress,
     policy: Policy,
     /// Why a task was refused for good.
     refused: Option<String>,
@@ -57,9 +57,9 @@ pub fn run(
     seed: u64,
     placement: Placement,
     times: Times,
-    stage: (&Arc<Crew>, &Bar, Duration, &Options),
+    stage: (&Arc<Crew>, Progress, &Options),
 ) -> Result<(PlacementRun, ScheduleStats), Failure> {
-    let (crew, bar, before, options) = stage;
+    let (crew, progress, options) = stage;
     let mut plan = Plan::new(placement, crew.addresses(), options.connections);
     let node = plan.start()?;
     let address = plan.address();
@@ -72,19 +72,19 @@ pub fn run(
         began: Instant::now(),
         began_unix_ms: 0.0,
         options,
-        bar,
-        before,
+        crew,
+        progress,
         policy: Policy::Ours(placement),
         refused: None,
     };
     let watch = Watch::start(&scenario.faults, times, crew, Some(Arc::clone(&managed)))?;
     let sent = generator::run(config(address, options)?, vec![template(times)], submissions);
     let refused = watch.end()?;
-    let (submissions, schedule) = sent.map_err(failed)?;
-    if let Some(why) = submissions.refused {
+    let (mut submissions, schedule) = sent.map_err(failed)?;
+    if let Some(why) = submissions.refused.take() {
         return Err(Failure::Runtime(format!("the manager takes no such task: {why}")));
     }
-    let views = drain(address, &submissions, options)?;
+    let views = drain(address, &mut submissions, options)?;
     let node = managed.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some((node, _)) = node {
         node.end();
@@ -165,7 +165,7 @@ fn wait_until_ready(address: SocketAddr, executors: usize) -> Result<(), Failure
 /// Waits until every task is over, or long enough, and asks what became of all.
 fn drain(
     address: SocketAddr,
-    submissions: &Submissions<'_>,
+    submissions: &mut Submissions<'_>,
     options: &Options,
 ) -> Result<BTreeMap<String, TaskView>, Failure> {
     let began = Instant::now();
@@ -176,6 +176,7 @@ fn drain(
         if open == 0 || began.elapsed() > DRAIN + work || options.stop.is_asked() {
             return Ok(views);
         }
+        submissions.show(submissions.began.elapsed(), "the last ones");
         sleep(Duration::from_millis(100));
     }
 }
@@ -232,16 +233,19 @@ impl Driver for Submissions<'_> {
         None
     }
 
-    fn tick(&mut self, now: Duration, progress: &Progress) -> bool {
-        let (policy, due) = (self.policy, self.tasks.len());
-        self.bar.show(self.before + now, || {
-            format!("{policy}: {due} tasks, {} are being handed in", progress.in_flight)
-        });
+    fn tick(&mut self, now: Duration, load: &LoadProgress) -> bool {
+        self.show(now, &format!("{} being handed in", load.in_flight + load.waiting));
         self.refused.is_none() && !self.options.stop.is_asked()
     }
 }
 
 impl Submissions<'_> {
+    fn show(&mut self, now: Duration, besides: &str) {
+        let is_ahead = |task: &&(f64, Option<String>)| self.times.real(task.0) > now;
+        let due = self.tasks.len() - self.tasks.iter().rev().take_while(is_ahead).count();
+        self.progress.show(now, due as u64, self.crew.totals(), besides);
+    }
+
     fn run(&self, views: &BTreeMap<String, TaskView>, crew: &Crew) -> PlacementRun {
         let began_ms = self.began_unix_ms;
         let scenario_s = |unix_ms: u64| (unix_ms as f64 - began_ms) / 1e3 / self.times.slower;

@@ -1,12 +1,15 @@
 use super::crew::Crew;
+use super::progress::Progress;
 use super::times::Times;
 use super::{ours, seed_loop};
 use crate::commands::drill::bar::Bar;
 use crate::commands::drill::options::Options;
+use crate::commands::drill::schedule;
+use crate::commands::drill::screen::{Board, Screen};
+use crate::commands::until_signal::failed;
 use crate::failure::Failure;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_server::generator::ScheduleStats;
 use tidegate_sim::executors::{Policy, findings};
 use tidegate_sim::report::{Report, ScheduleReport};
 use tidegate_sim::scenario::{ExecutorsWorld, FaultKind, Mode, Scenario};
@@ -25,7 +28,7 @@ pub fn run(scenario: &Scenario, seed: u64, options: &Options) -> Result<Report, 
     }
     let executors = u64::from(world.executors);
     let needed = 2 * options.connections as u64 + executors * DESCRIPTORS_AN_EXECUTOR + 1024;
-    let _ = rlimit::increase_nofile_limit(needed);
+    let few_files = schedule::open_files(needed);
     let times = Times {
         slower: world.drill_slower,
         duration_s: scenario.duration_s,
@@ -33,19 +36,24 @@ pub fn run(scenario: &Scenario, seed: u64, options: &Options) -> Result<Report, 
     };
     let total = times.load() * world.placements.len() as u32;
     let bar = Bar::new(options.progress, total);
-    let notes = notes(scenario, world);
+    let mut notes = notes(scenario, world);
+    notes.extend(few_files);
     notes.iter().for_each(|note| bar.say(note));
     let mut runs = Vec::new();
     let mut schedules = Vec::new();
     let mut before = Duration::ZERO;
+    let board = Board::default();
+    let shown = board.clone();
+    let screen = Screen::start(bar, move || shown.read()).map_err(failed)?;
     for policy in &world.placements {
         let crew = Arc::new(Crew::start(world.executors, times.task())?);
-        let stage = (&crew, &bar, before, options);
+        let progress = Progress::new(*policy, board.clone(), before);
+        let stage = (&crew, progress, options);
         runs.push(match policy {
             Policy::Seed => seed_loop::run(scenario, seed, times, stage)?,
             Policy::Ours(placement) => {
                 let (run, schedule) = ours::run(scenario, seed, *placement, times, stage)?;
-                schedules.push(schedule);
+                schedules.push(schedule::report(&schedule));
                 run
             }
         });
@@ -54,7 +62,7 @@ pub fn run(scenario: &Scenario, seed: u64, options: &Options) -> Result<Report, 
             break;
         }
     }
-    bar.finish();
+    drop(screen);
     let mut found = findings(scenario, &runs);
     found.notes.extend(notes);
     let stopped = options.stop.is_asked();
@@ -62,7 +70,7 @@ pub fn run(scenario: &Scenario, seed: u64, options: &Options) -> Result<Report, 
         found.notes.push("It was stopped before its end: nothing is judged.".to_owned());
     }
     let mut report = Report::new(scenario, Mode::Drill, seed, found);
-    report.schedule = worst(&schedules);
+    report.schedule = ScheduleReport::worst(schedules);
     if stopped {
         report.checks.clear();
     }
@@ -89,25 +97,10 @@ fn notes(scenario: &Scenario, world: &ExecutorsWorld) -> Vec<String> {
     if skipped(FaultKind::ManagerDead) {
         notes.push(
             "The manager is in this process: it is shut down without waiting for what it has sent, not killed. \
-             Who hands a task in meanwhile tries again every 250 ms, and each try counts as unsent. The \
+             Who hands a task in meanwhile tries again every 250 ms, and each try has no connection. The \
              seed's loop has no manager."
                 .to_owned(),
         );
     }
     notes
-}
-
-/// Of several runs what was worst in any.
-fn worst(schedules: &[ScheduleStats]) -> Option<ScheduleReport> {
-    let most = |value: fn(&ScheduleStats) -> f64| schedules.iter().map(value).fold(0.0, f64::max);
-    (!schedules.is_empty()).then(|| ScheduleReport {
-        due: schedules.iter().map(|it| it.due).sum(),
-        unsent: schedules.iter().map(|it| it.unsent).sum(),
-        late: schedules.iter().map(|it| it.late).sum(),
-        no_connection: schedules.iter().map(|it| it.no_connection).sum(),
-        error_p50_ms: most(|it| it.error_p50_ms),
-        error_p99_ms: most(|it| it.error_p99_ms),
-        error_max_ms: most(|it| it.error_max_ms),
-        connections_max: schedules.iter().map(|it| it.connections_max as u64).max().unwrap_or(0),
-    })
 }

@@ -2,9 +2,9 @@
 //! all are full sleeps for min(2^attempt + U(0, 1), 60) s before it asks all again, at most 100 times.
 
 use super::crew::Crew;
+use super::progress::Progress;
 use super::times::{Times, by_phase, counts, sample, windows};
 use super::watch::Watch;
-use crate::commands::drill::bar::Bar;
 use crate::commands::drill::options::Options;
 use crate::commands::until_signal::failed;
 use crate::failure::Failure;
@@ -52,12 +52,12 @@ pub fn run(
     scenario: &Scenario,
     seed: u64,
     times: Times,
-    stage: (&Arc<Crew>, &Bar, Duration, &Options),
+    stage: (&Arc<Crew>, Progress, &Options),
 ) -> Result<PlacementRun, Failure> {
-    let (crew, ..) = stage;
+    let crew = Arc::clone(stage.0);
     let due_s: Vec<f64> = TaskArrivals::new(scenario, seed).map(|at| at.as_secs_f64()).collect();
     let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let watch = Watch::start(&scenario.faults, times, crew, None)?;
+    let watch = Watch::start(&scenario.faults, times, &crew, None)?;
     let (started, messages) = runtime.block_on(load(&due_s, seed, times, stage));
     let refused = watch.end()?;
     // What runs is waited for, and counts as done then.
@@ -86,9 +86,9 @@ async fn load(
     due_s: &[f64],
     seed: u64,
     times: Times,
-    stage: (&Arc<Crew>, &Bar, Duration, &Options),
+    stage: (&Arc<Crew>, Progress, &Options),
 ) -> (Vec<Option<Duration>>, Vec<(f64, u64)>) {
-    let (crew, bar, before, options) = stage;
+    let (crew, mut progress, options) = stage;
     // All that ever come fit in.
     let (due, line) = mpsc::channel(due_s.len().max(1));
     let shared = Arc::new(Shared {
@@ -117,8 +117,10 @@ async fn load(
             let _ = due.try_send(number);
         }
         let elapsed = shared.began.elapsed();
-        messages.push((times.scenario_s(elapsed), shared.messages.load(Ordering::Relaxed)));
-        bar.show(before + elapsed, || format!("seed: {} messages", messages.len()));
+        let count = shared.messages.load(Ordering::Relaxed);
+        messages.push((times.scenario_s(elapsed), count));
+        let due = due_s.len() - next.len();
+        progress.show(elapsed, due as u64, crew.totals(), &format!("{count} messages"));
         let tick = now + Duration::from_millis(50);
         let wake = next.peek().map_or(tick, |(_, at)| shared.began + times.real(**at));
         sleep_until(wake.min(tick).min(end)).await;

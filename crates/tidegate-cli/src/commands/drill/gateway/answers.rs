@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tidegate_server::generator::{Failure, Head};
+use tidegate_server::generator::Answer;
 
 const MOCK: &str = "x-tidegate-mock";
 const RETRY_AFTER_MS: &str = "tidegate-retry-after-ms";
@@ -60,13 +60,9 @@ struct WorkerError<'a> {
 // === impl Verdict ===
 
 impl<'a> Verdict<'a> {
-    pub fn of(result: Result<&'a Head, Failure>, names: &Names) -> Self {
-        let head = match result {
-            Ok(head) => head,
-            Err(failure) => {
-                let sent = matches!(failure, Failure::Broken | Failure::Deadline);
-                return Self::Failed { worker: None, sent };
-            }
+    pub fn of(answer: &Answer<'a>, names: &Names) -> Self {
+        let Ok(head) = answer.result else {
+            return Self::Failed { worker: None, sent: answer.sent.is_some() };
         };
         let name = head.headers.get(MOCK).and_then(|name| name.to_str().ok());
         let worker = name.and_then(|name| names.number(name));
@@ -124,6 +120,7 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use hyper::header::HeaderValue;
+    use tidegate_server::generator::{Failure, Head};
 
     fn head(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> Head {
         let headers = headers
@@ -136,8 +133,13 @@ mod tests {
         }
     }
 
+    fn answer(result: Result<&Head, Failure>, is_sent: bool) -> Answer<'_> {
+        let at = Duration::from_secs(1);
+        Answer { sent: is_sent.then_some(at / 2), at, result }
+    }
+
     fn verdict(head: &Head) -> Verdict<'_> {
-        Verdict::of(Ok(head), &Names::new(["a", "b"].map(str::to_owned)))
+        Verdict::of(&answer(Ok(head), true), &Names::new(["a", "b"].map(str::to_owned)))
     }
 
     fn refused(reason: &str, told_ms: Option<u64>) -> Verdict<'static> {
@@ -168,9 +170,18 @@ mod tests {
         let failed = Verdict::Failed { worker: Some(0), sent: true };
         assert_eq!(verdict(&head(503, &[(MOCK, "a")], body)), failed);
         assert_eq!(verdict(&head(500, &[(MOCK, "a")], "")), failed);
-        assert_eq!(
-            Verdict::of(Err(Failure::Connect), &Names::default()),
-            Verdict::Failed { worker: None, sent: false }
-        );
+    }
+
+    #[test]
+    fn what_gave_up_in_the_generators_line_was_not_decided_on() {
+        for (failure, sent) in [
+            (Failure::Connect, false),
+            (Failure::Deadline, false),
+            (Failure::Deadline, true),
+            (Failure::Broken, true),
+        ] {
+            let verdict = Verdict::of(&answer(Err(failure), sent), &Names::default());
+            assert_eq!(verdict, Verdict::Failed { worker: None, sent }, "{failure:?}");
+        }
     }
 }

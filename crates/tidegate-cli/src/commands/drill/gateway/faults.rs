@@ -18,7 +18,18 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// Waits for when faults are due, on a thread of its own.
 pub struct Timeline {
     start: Option<Sender<Instant>>,
-    thread: Option<JoinHandle<Vec<String>>>,
+    thread: Option<JoinHandle<Unset>>,
+}
+
+/// What could not be set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Unset {
+    /// Faults that some worker did not take.
+    pub faults: Vec<Fault>,
+    /// Of those, the ones that no worker took.
+    pub nowhere: Vec<Fault>,
+    /// Where each was not set, and why.
+    pub notes: Vec<String>,
 }
 
 /// A fault that is due at a worker.
@@ -29,7 +40,7 @@ struct Due {
     /// The place of the worker in the list.
     worker: usize,
     what: Map<String, Value>,
-    named: String,
+    fault: Fault,
 }
 
 // === impl Timeline ===
@@ -54,35 +65,39 @@ impl Timeline {
     }
 
     /// Sets no more faults, and says what could not be set.
-    pub fn end(mut self) -> Vec<String> {
+    pub fn end(mut self) -> Unset {
         drop(self.start.take());
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }
 
-fn follow(due: Vec<Due>, workers: &[Uri], signal: &Receiver<Instant>) -> Vec<String> {
-    let mut failed = Vec::new();
-    let Ok(start) = signal.recv() else { return failed };
-    for fault in due {
-        let left = (start + fault.from).saturating_duration_since(Instant::now());
+fn follow(due: Vec<Due>, workers: &[Uri], signal: &Receiver<Instant>) -> Unset {
+    let (mut unset, mut set) = (Unset::default(), Vec::new());
+    let Ok(start) = signal.recv() else { return unset };
+    for due in due {
+        let left = (start + due.from).saturating_duration_since(Instant::now());
         if signal.recv_timeout(left) == Err(RecvTimeoutError::Disconnected) {
-            return failed;
+            return unset;
         }
-        let lasts = fault.until.saturating_sub(start.elapsed()).max(SHORTEST);
-        let Some(worker) = workers.get(fault.worker) else { continue };
-        match ask(worker, "/mock/fault", Some(&fault.order(lasts))) {
-            Ok(Reply { status: 200..=299, .. }) => {}
-            Ok(Reply { status, says, .. }) => {
-                failed.push(format!("{} was not set at {worker}: {status} {says}", fault.named));
+        let lasts = due.until.saturating_sub(start.elapsed()).max(SHORTEST);
+        let Some(worker) = workers.get(due.worker) else { continue };
+        let why = match ask(worker, "/mock/fault", Some(&due.order(lasts))) {
+            Ok(Reply { status: 200..=299, .. }) => {
+                set.push(due.fault);
+                continue;
             }
-            Err(error) => {
-                failed.push(format!("{} was not set at {worker}: {error}", fault.named));
-            }
+            Ok(Reply { status, says, .. }) => format!("{status} {says}"),
+            Err(error) => error.to_string(),
+        };
+        unset.notes.push(format!("{} was not set at {worker}: {why}", due.fault.kind));
+        if !unset.faults.contains(&due.fault) {
+            unset.faults.push(due.fault);
         }
     }
     // What was to come has come; the end is waited for, or a second start would be.
     while signal.recv().is_ok() {}
-    failed
+    unset.nowhere = unset.faults.iter().filter(|it| !set.contains(it)).cloned().collect();
+    unset
 }
 
 /// Every fault at every worker that it hits, in order of time.
@@ -96,7 +111,7 @@ fn dues(faults: &[Fault], workers: usize) -> Vec<Due> {
                 until: Duration::from_secs_f64(fault.until_s),
                 worker,
                 what: Map::from_iter([(key.to_owned(), value.clone())]),
-                named: fault.kind.to_string(),
+                fault: fault.clone(),
             });
         }
     }
@@ -178,7 +193,9 @@ mod tests {
             }
             timeline.end()
         };
-        assert!(timeline(false).is_empty());
-        assert!(timeline(true)[0].starts_with("dead was not set at http://127.0.0.1:1"));
+        assert_eq!(timeline(false), Unset::default());
+        let unset = timeline(true);
+        assert!(unset.notes[0].starts_with("dead was not set at http://127.0.0.1:1"));
+        assert_eq!((unset.faults.len(), unset.nowhere.len()), (1, 1));
     }
 }

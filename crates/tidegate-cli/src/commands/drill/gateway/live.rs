@@ -1,14 +1,11 @@
-//! What is shown while a drill runs. The bar is drawn by a thread of its own: a terminal that is held must not
-//! hold the load.
+//! How a drill of a gateway goes at present.
 
 use crate::commands::drill::bar::Bar;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use crate::commands::drill::screen::Screen;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tidegate_sim::scenario::PhaseSpan;
 
-const REDRAWN_EVERY: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
 /// What is sent later than this is late.
 const LATE: Duration = Duration::from_millis(1);
@@ -44,12 +41,6 @@ pub struct Live {
 struct Times {
     counts: Vec<u32>,
     count: u32,
-}
-
-/// Draws until it is dropped.
-pub struct Screen {
-    over: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 // === impl Live ===
@@ -91,16 +82,10 @@ impl Live {
     /// Shows it in this bar.
     pub fn screen(&self, bar: Bar, spans: Vec<PhaseSpan>) -> std::io::Result<Screen> {
         let shared = Arc::clone(&self.shared);
-        let (over, ended) = mpsc::channel();
-        let draw = move || {
-            while ended.recv_timeout(REDRAWN_EVERY) == Err(RecvTimeoutError::Timeout) {
-                let glance = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                bar.show(glance.now, || glance.text(&spans));
-            }
-            bar.finish();
-        };
-        let thread = thread::Builder::new().name("tidegate-bar".to_owned()).spawn(draw)?;
-        Ok(Screen { over: Some(over), thread: Some(thread) })
+        Screen::start(bar, move || {
+            let glance = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            (glance.now, glance.text(&spans))
+        })
     }
 }
 
@@ -157,17 +142,6 @@ impl Times {
     fn clear(&mut self) {
         self.counts.fill(0);
         self.count = 0;
-    }
-}
-
-// === impl Screen ===
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        drop(self.over.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

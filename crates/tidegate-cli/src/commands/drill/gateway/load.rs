@@ -1,5 +1,5 @@
 use super::answers::{Names, Verdict};
-use super::faults::Timeline;
+use super::faults::{Timeline, Unset};
 use super::live::Live;
 use super::requests::Requests;
 use crate::commands::drill::stop::Stop;
@@ -91,21 +91,23 @@ impl Load {
     }
 
     /// Sets no more faults, and says which could not be set.
-    pub fn end_faults(&mut self) -> Vec<String> {
+    pub fn end_faults(&mut self) -> Unset {
         self.faults.take().map(Timeline::end).unwrap_or_default()
     }
 
     /// Enters into the book how an attempt went. Its client waits for each attempt as long as its deadline says.
     fn enter(&mut self, request: Request, shot_due: Duration, answer: &Answer<'_>) -> Went {
         let client = self.clients[usize::from(request.class)];
-        let verdict = Verdict::of(answer.result, &self.names);
+        let verdict = Verdict::of(answer, &self.names);
         match &verdict {
             Verdict::Refused { reason, .. } => {
                 self.book.attempt(answer.at, request.class, Attempt::Refused(reason));
             }
-            Verdict::Failed { sent: false, .. } => {}
             Verdict::Good { .. } | Verdict::Failed { .. } => {
-                self.book.attempt(answer.sent, request.class, Attempt::LetIn);
+                // What was never sent was not decided on.
+                if let Some(sent) = answer.sent {
+                    self.book.attempt(sent, request.class, Attempt::LetIn);
+                }
             }
         }
         match verdict {
@@ -139,9 +141,9 @@ impl Load {
             How::Failed => plan.failures,
         })?;
         let uniform = (self.chance.next() >> 11) as f64 / (1_u64 << 53) as f64;
-        let at = now + plan.wait(request.returns + 1, went.told, uniform)?;
-        // Nobody comes back when all is over.
-        (at < self.over_at).then_some(at)
+        let wait = plan.wait(request.returns + 1, went.told, uniform)?;
+        // Nobody comes back when all is over, or in a time that can't be told.
+        now.checked_add(wait).filter(|at| *at < self.over_at)
     }
 }
 
@@ -176,7 +178,9 @@ impl Driver for Load {
             return None;
         }
         self.answered |= answer.result.is_ok();
-        self.live.sent(shot.due, answer.sent);
+        if let Some(sent) = answer.sent {
+            self.live.sent(shot.due, sent);
+        }
         let request = self.under_way.get(shot.id)?;
         let went = self.enter(request, shot.due, answer);
         let is_unsent = matches!(answer.result, Err(Failure::Unsent));
@@ -225,5 +229,84 @@ impl UnderWay {
 
     fn remove(&mut self, id: u64) {
         self.free.push(id as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use hyper::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+    use hyper::{StatusCode, Uri};
+    use tidegate_server::generator::Head;
+    use tidegate_sim::scenario::What;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn load() -> Load {
+        let text = r#"
+            about = "Who is refused comes back as told."
+            duration_s = 10
+            arrivals = "even"
+            workers = { count = 1, places = 1, waiting = 1 }
+            [[class]]
+            name = "people"
+            priority = "high"
+            per_s = 10
+            service = { kind = "fixed", ms = 1 }
+            retry = { times = 3, wait = "told" }
+            [[class]]
+            name = "batch"
+            priority = "low"
+            per_s = 10
+            service = { kind = "fixed", ms = 1 }
+        "#;
+        let scenario = Scenario::read("told", text).unwrap();
+        let requests = Requests::new(&scenario, &Uri::from_static("http://127.0.0.1:1"));
+        let (names, stop) = (Names::default(), Stop::default());
+        Load::new(&scenario, 1, Terms { requests, names, stop, faults: None })
+    }
+
+    fn refusal(retry_after: Option<&'static str>) -> Head {
+        let mut headers = HeaderMap::new();
+        headers.extend(retry_after.map(|text| (RETRY_AFTER, HeaderValue::from_static(text))));
+        Head { status: StatusCode::SERVICE_UNAVAILABLE, headers, body: Bytes::new() }
+    }
+
+    /// The next request of this class.
+    fn next(load: &mut Load, class: u16) -> Shot {
+        std::iter::from_fn(|| load.next()).find(|shot| shot.template == class).unwrap()
+    }
+
+    #[test]
+    fn who_is_told_to_come_back_in_a_time_without_end_does_not() {
+        let mut load = load();
+        let mut back = |retry_after| {
+            let shot = next(&mut load, 0);
+            let (sent, at) = (Some(shot.due), shot.due + MS);
+            let head = refusal(Some(retry_after));
+            let due = shot.due;
+            let back = load.ended(shot, &Answer { sent, at, result: Ok(&head) });
+            back.map(|shot| shot.due - due)
+        };
+        assert_eq!(back("1"), Some(1001 * MS));
+        assert_eq!(back("18446744073709551615"), None);
+        assert_eq!(back("3600"), None, "all is over by then");
+    }
+
+    #[test]
+    fn what_gave_up_before_it_was_sent_was_not_let_in_before_others() {
+        for (is_sent, inversions) in [(false, 0.0), (true, 1.0)] {
+            let mut load = load();
+            let (high, low) = (next(&mut load, 0), next(&mut load, 1));
+            let at = low.due.max(high.due) + MS;
+            let head = refusal(None);
+            let sent = is_sent.then_some(at);
+            load.ended(low, &Answer { sent, at, result: Err(Failure::Deadline) });
+            load.clients[0].retry = None;
+            load.ended(high, &Answer { sent: Some(at), at, result: Ok(&head) });
+            let found = load.book.conclude();
+            assert_eq!(found.value(What::Inversions, "all", None), Some(inversions));
+        }
     }
 }

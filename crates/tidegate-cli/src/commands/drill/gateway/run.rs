@@ -1,11 +1,13 @@
 use super::answers::Names;
 use super::ask;
-use super::faults::Timeline;
+use super::faults::{Timeline, Unset};
 use super::load::{Load, Terms};
 use super::requests::Requests;
 use super::stage::Stage;
 use crate::commands::drill::bar::Bar;
+use crate::commands::drill::made::{depends, with_faults};
 use crate::commands::drill::options::Options;
+use crate::commands::drill::schedule;
 use crate::commands::until_signal::failed;
 use crate::drill_flags::ProtocolFlag;
 use crate::failure::Failure;
@@ -13,14 +15,17 @@ use hyper::Uri;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate_server::generator::{self, GeneratorConfig, Protocol, ScheduleStats};
-use tidegate_sim::report::{Report, ScheduleReport};
-use tidegate_sim::scenario::{Mode, Scenario, What};
+use tidegate_sim::report::Report;
+use tidegate_sim::scenario::{Fault, Mode, Scenario, What};
 
 /// Over HTTP/2, requests at once on a connection.
 const STREAMS_MAX: usize = 100;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long answers are waited for when nothing more is due.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// Files that are open besides connections of the load.
+const OTHER_FILES: u64 = 1024;
 
 /// What is drilled, and what is known of it.
 struct Target {
@@ -33,22 +38,29 @@ struct Target {
 
 /// Drills a gateway, or whatever else answers at the target.
 pub fn run(scenario: &Scenario, seed: u64, options: &Options) -> Result<Report, Failure> {
-    // Each request may have four ends in this process: ours, the gateway's two, and a worker's.
-    let _ = rlimit::increase_nofile_limit(4 * options.connections as u64 + 1024);
-    let stage = match options.target {
-        None => Some(Stage::start(scenario, options.connections)?),
-        Some(_) => None,
-    };
-    let target = match (&stage, &options.target) {
-        (Some(stage), _) => Target::own(stage, scenario)?,
-        (None, Some(uri)) => Target::given(uri, scenario, options)?,
-        (None, None) => return Err(Failure::Usage("there is nothing to drill".to_owned())),
-    };
-    let drilled = drill(scenario, seed, options, target);
-    if let Some(stage) = stage {
+    let connections = options.connections as u64;
+    let Some(uri) = &options.target else {
+        // Each request may have four ends in this process: ours, the gateway's two, and a worker's.
+        let few_files = schedule::open_files(4 * connections + OTHER_FILES);
+        let stage = Stage::start(scenario, options.connections)?;
+        let mut target = Target::own(&stage, scenario)?;
+        target.notes.extend(few_files);
+        let drilled = drill(scenario, seed, options, target);
         stage.end();
-    }
-    drilled
+        return drilled;
+    };
+    let workers = options.workers.len();
+    let why = match workers {
+        0 => "name the target's mocks with --workers",
+        _ => "not all of its workers are among those that --workers names",
+    };
+    let is_made =
+        |fault: &Fault| workers > 0 && fault.at.iter().all(|it| usize::from(*it) < workers);
+    let (scenario, unmade) = with_faults(scenario, is_made, why);
+    let mut target = Target::given(uri, &scenario, options)?;
+    target.notes.splice(..0, unmade);
+    target.notes.extend(schedule::open_files(connections + OTHER_FILES));
+    drill(&scenario, seed, options, target)
 }
 
 fn drill(
@@ -87,9 +99,9 @@ fn drill(
         let text = format!("{} answered nothing at all", target.uri);
         return Err(Failure::Runtime(text));
     }
-    let notes = target.notes.into_iter().chain(unset).collect();
     let given = options.target.as_ref().map(ToString::to_string);
-    Ok(report(scenario, seed, &load, &schedule, Said { target: given, notes }))
+    let said = Said { target: given, notes: target.notes, unset };
+    Ok(report(scenario, seed, &load, &schedule, said))
 }
 
 /// What is told beside figures.
@@ -97,13 +109,15 @@ struct Said {
     /// Where it was drilled, unless that was made for it.
     target: Option<String>,
     notes: Vec<String>,
+    /// Faults that were to be made and were not.
+    unset: Unset,
 }
 
 fn report(
     scenario: &Scenario,
     seed: u64,
     load: &Load,
-    schedule: &ScheduleStats,
+    stats: &ScheduleStats,
     said: Said,
 ) -> Report {
     let stopped_s = load.stopped_at.map(|at| at.as_secs_f64());
@@ -112,8 +126,12 @@ fn report(
         None => load.book.clone(),
     };
     let mut findings = book.conclude();
-    findings.figure(What::ScheduleErrorP99Ms, "all", None, schedule.error_p99_ms);
+    findings.figure(What::ScheduleErrorP99Ms, "all", None, stats.error_p99_ms);
     findings.notes.extend(said.notes);
+    findings.notes.extend(said.unset.notes);
+    if !said.unset.faults.is_empty() {
+        findings.figures.retain(|figure| figure.what != What::RecoveryS);
+    }
     if let Some(stopped_s) = stopped_s {
         findings.notes.push(format!(
             "It was stopped after {stopped_s:.1} of {} s: nothing is judged, and what was under way then is not \
@@ -121,18 +139,18 @@ fn report(
             scenario.duration_s
         ));
     }
-    let mut report = Report::new(scenario, Mode::Drill, seed, findings);
+    let is_made = |fault: &&Fault| !said.unset.nowhere.contains(fault);
+    let faults = scenario.faults.iter().filter(is_made).cloned().collect();
+    let made = Scenario { faults, ..scenario.clone() };
+    let mut report = Report::new(&made, Mode::Drill, seed, findings);
     report.target = said.target;
-    report.schedule = Some(ScheduleReport {
-        due: schedule.due,
-        unsent: schedule.unsent,
-        late: schedule.late,
-        no_connection: schedule.no_connection,
-        error_p50_ms: schedule.error_p50_ms,
-        error_p99_ms: schedule.error_p99_ms,
-        error_max_ms: schedule.error_max_ms,
-        connections_max: schedule.connections_max as u64,
-    });
+    // What was to be measured under a fault was not.
+    for check in &mut report.checks {
+        if depends(scenario, &check.expected, &said.unset.faults) {
+            (check.found, check.holds) = (None, false);
+        }
+    }
+    report.schedule = Some(schedule::report(stats));
     if let Some(stopped_s) = stopped_s {
         report.checks.clear();
         report.duration_s = stopped_s;
@@ -156,12 +174,6 @@ impl Target {
         ask::connect(uri)
             .map_err(|error| Failure::Runtime(format!("can't reach {uri}: {error}")))?;
         let mut notes = Vec::new();
-        if !scenario.faults.is_empty() && options.workers.is_empty() {
-            notes.push(
-                "The scenario's faults are left out: name the target's mocks with --workers."
-                    .to_owned(),
-            );
-        }
         let expected = scenario.workers.map_or(0, |workers| usize::from(workers.count));
         if !options.workers.is_empty() && options.workers.len() != expected {
             notes.push(format!(

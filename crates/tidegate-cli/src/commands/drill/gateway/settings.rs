@@ -46,7 +46,7 @@ pub fn toml(world: &GatewayWorld, workers: &[SocketAddr], connections: usize) ->
         "outbox",
         &[
             ("concurrency", written(world.concurrency)),
-            ("queue_size", world.queue.map(|queue| queue.max(1).to_string())),
+            ("queue_size", written(world.queue)),
             // A scenario says how many wait in all.
             ("overflow_size", world.queue.map(|_| "0".to_owned())),
             ("wait_max_ms", world.wait_max_ms.map(|ms| (ms.ceil() as u64).to_string())),

@@ -1,8 +1,8 @@
 use super::schedule::Schedule;
 use super::sender::{Sender, Sent};
 use super::stage::Stage;
-use crate::commands::drill::bar::Bar;
 use crate::commands::drill::options::Options;
+use crate::commands::drill::screen::Board;
 use crate::failure::Failure;
 use std::process;
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl<'a> Load<'a> {
     }
 
     /// Runs to the end, and on until all is acknowledged or the time for that is over.
-    pub async fn run(&mut self, seed: u64, bar: &Bar) {
+    pub async fn run(&mut self, seed: u64, board: &Board) {
         let start = Instant::now();
         if let Some(stage) = self.stage {
             stage.pace.begin(start);
@@ -83,7 +83,7 @@ impl<'a> Load<'a> {
             while let Some(offer) = offers.next_if(|offer| millis(offer.at_ms) <= now) {
                 self.offer(offer.at_ms, offer.records, start.elapsed());
             }
-            self.look(&mut looks, now, bar);
+            self.look(&mut looks, now, board);
             if now >= total || self.stopped_at.is_some() {
                 break;
             }
@@ -92,7 +92,7 @@ impl<'a> Load<'a> {
         for offer in offers {
             self.schedule.never(offer.records);
         }
-        self.drain(start, &mut looks, bar).await;
+        self.drain(start, &mut looks, board).await;
     }
 
     fn offer(&mut self, at_ms: u64, records: u64, now: Duration) {
@@ -107,7 +107,7 @@ impl<'a> Load<'a> {
         self.senders[number].due(due, records);
     }
 
-    async fn drain(&mut self, start: Instant, looks: &mut Looks, bar: &Bar) {
+    async fn drain(&mut self, start: Instant, looks: &mut Looks, board: &Board) {
         let waiting = self.offered.saturating_sub(self.acked()) as f64;
         let work_s = waiting / self.scenario.capacity_per_s().unwrap_or(f64::INFINITY);
         let until = start.elapsed() + DRAIN_LEAST + Duration::from_secs_f64(DRAIN_TIMES * work_s);
@@ -117,14 +117,14 @@ impl<'a> Load<'a> {
             if now >= until || is_asked {
                 break;
             }
-            self.look(looks, now, bar);
+            self.look(looks, now, board);
             sleep(ACKS_EVERY).await;
         }
         let now = start.elapsed();
         self.senders.iter_mut().for_each(|sender| sender.look(now, &mut self.recorder));
     }
 
-    fn look(&mut self, looks: &mut Looks, now: Duration, bar: &Bar) {
+    fn look(&mut self, looks: &mut Looks, now: Duration, board: &Board) {
         self.senders.iter_mut().for_each(Sender::push);
         if now >= looks.acks_at {
             looks.acks_at = now + ACKS_EVERY;
@@ -140,7 +140,7 @@ impl<'a> Load<'a> {
         }
         let (offered, acked) = (self.offered, self.acked());
         let stored_per_s = looks.rate(now, acked);
-        bar.show(now, || live(offered - acked, stored_per_s, picture));
+        board.write(now, live(offered - acked, stored_per_s, picture));
         if self.stopped_at.is_none() && self.options.stop.is_asked() {
             self.stopped_at = Some(now);
         }

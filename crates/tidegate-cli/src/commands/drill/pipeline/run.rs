@@ -4,7 +4,9 @@ use super::sender::Sent;
 use super::stage::Stage;
 use super::truth::Truth;
 use crate::commands::drill::bar::Bar;
+use crate::commands::drill::made::with_faults;
 use crate::commands::drill::options::Options;
+use crate::commands::drill::screen::{Board, Screen};
 use crate::commands::until_signal::failed;
 use crate::failure::Failure;
 use hyper::Uri;
@@ -12,7 +14,7 @@ use std::time::Duration;
 use tidegate::window::Stage as PipelineStage;
 use tidegate_sim::pipeline::FlowRecorder;
 use tidegate_sim::report::Report;
-use tidegate_sim::scenario::{Fault, Mode, PipelineWorld, Scenario, What};
+use tidegate_sim::scenario::{Fault, Mode, PipelineWorld, Scenario};
 use tokio::runtime::{Builder, Runtime};
 
 /// A schedule that is worse than this is not the one that was asked for: a record is due within a millisecond, and
@@ -87,24 +89,6 @@ fn given(
     Ok(report)
 }
 
-/// The scenario with those faults that can be made, and what is said of the others. What is expected of faults
-/// that are not made is not expected.
-fn with_faults(
-    scenario: &Scenario,
-    is_made: impl Fn(&Fault) -> bool,
-    why: &str,
-) -> (Scenario, Vec<String>) {
-    let (faults, skipped): (Vec<_>, Vec<_>) = scenario.faults.iter().cloned().partition(is_made);
-    let note = |fault: &Fault| format!("The fault \"{fault}\" was not made: {why}.");
-    let notes = skipped.iter().map(note).collect();
-    let mut scenario = Scenario { faults, ..scenario.clone() };
-    if scenario.faults.is_empty() {
-        let needs_fault = |what| matches!(what, What::RecoveryS | What::WindowsLeastS);
-        scenario.expectations.retain(|expected| !needs_fault(expected.what));
-    }
-    (scenario, notes)
-}
-
 fn drill(
     scenario: &Scenario,
     world: &PipelineWorld,
@@ -116,8 +100,11 @@ fn drill(
     runtime.block_on(async {
         let mut load = Load::connect(scenario, world, options, at).await?;
         let bar = Bar::new(options.progress, Duration::from_secs_f64(scenario.duration_s));
-        load.run(seed, &bar).await;
-        bar.finish();
+        let board = Board::default();
+        let shown = board.clone();
+        let screen = Screen::start(bar, move || shown.read()).map_err(failed)?;
+        load.run(seed, &board).await;
+        drop(screen);
         let stopped_at = load.stopped_at;
         let (sent, recorder, schedule) = load.end().await;
         Ok(Drilled { sent, recorder, schedule, stopped_at })

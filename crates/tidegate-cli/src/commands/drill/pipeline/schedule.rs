@@ -40,11 +40,14 @@ impl Schedule {
         ScheduleReport {
             due: self.due,
             unsent: self.unsent,
+            not_connected: 0,
             late: self.late,
             no_connection: 0,
+            out_of_sockets: 0,
             error_p50_ms: self.quantile_ms(0.5),
             error_p99_ms: self.quantile_ms(0.99),
             error_max_ms: self.max.as_secs_f64() * 1e3,
+            own_error_p99_ms: self.quantile_ms(0.99),
             connections_max: senders,
         }
     }
