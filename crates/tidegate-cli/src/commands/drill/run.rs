@@ -1,13 +1,14 @@
 use super::options::Options;
 use super::stop::{INTERRUPTED, Stop};
-use super::{executors, find, gateway, pipeline, print, record};
+use super::{command, executors, find, gateway, pipeline, print, record};
+use crate::commands::scenario_file;
 use crate::drill_flags::DrillFlags;
 use crate::failure::Failure;
 use std::fs;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use tidegate_sim::report::{Report, html, text};
-use tidegate_sim::scenario::{Scenario, World};
+use tidegate_sim::scenario::{Mode, Scenario, World};
 
 /// `tidegate drill SCENARIO`.
 pub fn run(flags: &DrillFlags) -> Result<ExitCode, Failure> {
@@ -15,14 +16,15 @@ pub fn run(flags: &DrillFlags) -> Result<ExitCode, Failure> {
         return record::run(flags, path);
     }
     let Some(name) = &flags.scenario else {
-        put(&find::list());
+        put(&scenario_file::list(Mode::Drill));
         return Ok(ExitCode::SUCCESS);
     };
     let scenario = find::scenario(name, flags.short, flags.duration)?;
     let seed = flags.seed.unwrap_or(scenario.seed);
     let stop = Stop::listen().map_err(|error| Failure::Runtime(error.to_string()))?;
     let options = Options::new(flags, stop);
-    let report = drilled(&scenario, seed, &options)?;
+    let mut report = drilled(&scenario, seed, &options)?;
+    report.command = Some(command::again(flags, name, seed));
     if let Some(path) = &flags.html {
         fs::write(path, html::page(&report)).map_err(|error| {
             Failure::Runtime(format!("can't write {}: {error}", path.display()))

@@ -89,7 +89,7 @@ fn drill(
     }
     let notes = target.notes.into_iter().chain(unset).collect();
     let given = options.target.as_ref().map(ToString::to_string);
-    Ok(report(scenario, seed, &load, &schedule, Said { target: given, notes }))
+    Ok(report(scenario, seed, load, &schedule, Said { target: given, notes }))
 }
 
 /// What is told beside figures.
@@ -102,14 +102,14 @@ struct Said {
 fn report(
     scenario: &Scenario,
     seed: u64,
-    load: &Load,
+    load: Load,
     schedule: &ScheduleStats,
     said: Said,
 ) -> Report {
     let stopped_s = load.stopped_at.map(|at| at.as_secs_f64());
     let book = match stopped_s {
-        Some(stopped_s) => load.book.clone().cut(stopped_s),
-        None => load.book.clone(),
+        Some(stopped_s) => load.book.cut(stopped_s),
+        None => load.book,
     };
     let mut findings = book.conclude();
     findings.figure(What::ScheduleErrorP99Ms, "all", None, schedule.error_p99_ms);
@@ -133,13 +133,10 @@ fn report(
         error_max_ms: schedule.error_max_ms,
         connections_max: schedule.connections_max as u64,
     });
-    if let Some(stopped_s) = stopped_s {
-        report.checks.clear();
-        report.duration_s = stopped_s;
-        report.phases.retain(|span| span.from_s < stopped_s);
-        report.faults.retain(|fault| fault.from_s < stopped_s);
+    match stopped_s {
+        Some(stopped_s) => report.stopped_after(Some(stopped_s)),
+        None => report,
     }
-    report
 }
 
 // === impl Target ===
