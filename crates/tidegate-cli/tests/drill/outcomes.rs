@@ -84,6 +84,10 @@ fn ctrl_c_ends_it_and_what_was_measured_is_reported() {
     assert!((0.5..10.0).contains(&ran_s), "{ran_s}");
     assert!(notes(&report).contains("It was stopped after"), "{}", notes(&report));
     assert_eq!(report["checks"].as_array().unwrap().len(), 0);
+    assert_eq!(report["stopped"], true);
+    let command = report["command"].as_str().unwrap();
+    assert!(command.starts_with("tidegate drill ") && command.ends_with(" --duration 60s"));
+    assert!(command.contains(tiny.to_str().unwrap()), "{command}");
     let good = figure(&report, "goodput_of_capacity", "people", None);
     assert!((0.3..0.7).contains(&good), "half of capacity, of the time that it ran: {good}");
 }
