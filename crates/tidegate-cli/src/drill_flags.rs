@@ -46,7 +46,7 @@ pub struct DrillFlags {
     #[arg(long = "token", value_name = "NAME=TOKEN", value_parser = token, requires = "target")]
     pub tokens: Vec<(String, String)>,
     /// What critical classes ask for
-    #[arg(long, value_name = "PATH", default_value = "/health/ready", value_parser = path)]
+    #[arg(long, value_name = "PATH", default_value = DrillFlags::CRITICAL_PATH, value_parser = path)]
     pub critical_path: String,
     /// The scenario's short form
     #[arg(long)]
@@ -64,7 +64,7 @@ pub struct DrillFlags {
     #[arg(
         long,
         value_name = "N",
-        default_value_t = 4096,
+        default_value_t = DrillFlags::CONNECTIONS,
         value_parser = clap::value_parser!(u32).range(1..=60_000)
     )]
     pub connections: u32,
@@ -92,6 +92,15 @@ pub struct DrillFlags {
     /// No progress bar
     #[arg(long)]
     pub no_progress: bool,
+}
+
+// === impl DrillFlags ===
+
+impl DrillFlags {
+    /// What critical classes ask for by default.
+    pub const CRITICAL_PATH: &'static str = "/health/ready";
+    /// Connections at once by default.
+    pub const CONNECTIONS: u32 = 4096;
 }
 
 /// Versions of HTTP.

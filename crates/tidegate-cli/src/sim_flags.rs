@@ -13,6 +13,7 @@ use tidegate_sim::replay::Setting;
 
 pub const EXAMPLES: &str = "\
 Examples:
+  tidegate sim --list
   tidegate sim load_sweep
   tidegate sim retry_storm --seed 7 --html report.html
   tidegate sim low_flood --seeds 200
@@ -20,6 +21,7 @@ Examples:
   tidegate sim --compare pick=power_of_two,round_robin slow_destination
   tidegate sim --compare sharing=strict,borrow
   tidegate sim --compare law=seed,cubic
+  tidegate sim --compare law=seed,cubic blocked_store
   tidegate sim --compare placement=pull,semaphore --executors 3,30 --load 0.95
   tidegate sim --replay decisions.ndjson --set limits.low=100
 
@@ -34,6 +36,9 @@ Exit codes: 0 all came as expected, 1 an expected range was missed or an invaria
 pub struct SimFlags {
     /// A scenario that ships, such as load_sweep, or a file
     pub scenario: Option<String>,
+    /// Says in a line what each scenario that ships is for
+    #[arg(long, exclusive = true)]
+    pub list: bool,
     /// Where all chance comes from; by default the scenario says
     #[arg(long, value_name = "N", conflicts_with = "seeds")]
     pub seed: Option<u64>,
@@ -64,10 +69,10 @@ pub struct SimFlags {
     /// Leave out a class, by its name; can be said again
     #[arg(long, value_name = "NAME")]
     pub without_class: Vec<String>,
-    /// Multiply all rates with this
-    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = rate)]
-    pub rate: f64,
-    /// Keep the first so many workers
+    /// Multiply the rates of all classes with this; for scenarios of a gateway
+    #[arg(long, value_name = "X", value_parser = rate)]
+    pub rate: Option<f64>,
+    /// Keep the first so many workers; for scenarios of a gateway
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub workers: Option<u16>,
     /// Plant a mistake in the gateway, to see that the checks find it: raced_limit, shed_critical,
@@ -75,10 +80,10 @@ pub struct SimFlags {
     #[arg(long, value_name = "FLAW", requires = "scenario", conflicts_with = "compare")]
     pub plant: Option<Flaw>,
     /// pick=power_of_two,round_robin,random,least_loaded and sharing=strict,borrow: a scenario of a gateway
-    /// with each of these; law=seed,cubic: the ingestion pipeline through bursts, faults and drifts under each
-    /// of these laws; placement=pull,optimistic,semaphore,queue,reserve,seed: tasks of 50 ms on executors of
-    /// one slot under each of these placements, seed being the loop in which every worker holds its task until
-    /// an executor has room
+    /// with each of these; law=seed,cubic: the ingestion pipeline through bursts, faults and drifts, or a
+    /// scenario of a pipeline, under each of these laws; placement=pull,optimistic,semaphore,queue,reserve,seed:
+    /// tasks of 50 ms on executors of one slot under each of these placements, seed being the loop in which every
+    /// worker holds its task until an executor has room
     #[arg(long, value_name = "WHAT=NAMES", value_parser = comparison)]
     pub compare: Option<Comparison>,
     /// What other limits would have done to a load that `tidegate drill --record` wrote down
@@ -88,26 +93,24 @@ pub struct SimFlags {
     /// limits.critical_reserve, or sharing=strict or sharing=borrow; can be said again
     #[arg(long, value_name = "NAME=VALUE", requires = "replay")]
     pub set: Vec<Setting>,
-    /// With placement=: so many executors, each of these numbers in turn
+    /// With placement=: so many executors, each of these numbers in turn; 3 by default
     #[arg(
         long,
         value_name = "N,…",
-        default_value = "3",
         value_delimiter = ',',
         value_parser = clap::value_parser!(u32).range(1..=1_000)
     )]
     pub executors: Vec<u32>,
-    /// With placement=: what is asked of the executors, as a share of what they can do
-    #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = share)]
-    pub load: f64,
-    /// With placement=: how many tasks arrive
+    /// With placement=: what is asked of the executors, as a share of what they can do; 0.8 by default
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub load: Option<f64>,
+    /// With placement=: how many tasks arrive; 20,000 by default
     #[arg(
         long,
         value_name = "N",
-        default_value_t = 20_000,
         value_parser = clap::value_parser!(u64).range(100..=1_000_000)
     )]
-    pub tasks: u64,
+    pub tasks: Option<u64>,
 }
 
 /// What is compared: each once, in the order in which they were typed.

@@ -46,6 +46,9 @@ fn a_real_store_that_stands_still_loses_nothing_and_flows_again() {
         let check = check(&report, what).unwrap_or_else(|| panic!("{what} is not judged"));
         assert_eq!(check["holds"], true, "{check}");
     }
+    // Its own ingestion is gone: who runs it again gets another.
+    assert_eq!(report["target"], Value::Null);
+    assert_eq!(report["command"], "tidegate drill blocked_store --seed 1 --short");
     let due = report["schedule"]["due"].as_u64().unwrap();
     assert!((70_000..80_000).contains(&due), "1.5 × 4 s and 0.25 × 6 s of 10,000: {due}");
     assert!(figure(&report, "stored_of_possible") > 0.7, "{}", report["figures"]);
@@ -116,6 +119,8 @@ fn an_ingestion_that_runs_elsewhere_is_drilled_without_faults() {
     let notes = report["notes"].to_string();
     assert!(notes.contains("was not made"), "{notes}");
     assert_eq!(report["faults"].as_array().unwrap().len(), 0);
+    let command = report["command"].as_str().unwrap();
+    assert!(command.contains(&format!("--target {target}")), "{command}");
     let due = report["schedule"]["due"].as_u64().unwrap();
     assert!((3_500..4_500).contains(&due), "{due}");
     assert_eq!(view.stats().counts.records_stored, due);

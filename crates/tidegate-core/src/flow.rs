@@ -86,5 +86,50 @@ impl Rate {
 
 /// The weight of a sample that covers this stretch of time.
 fn weight(stretch_s: f64) -> f64 {
-    1.0 - (-stretch_s / MEMORY_S).exp()
+    1.0 - decay(stretch_s / MEMORY_S)
+}
+
+/// e⁻ˣ for x ≥ 0, by operations that IEEE 754 defines to the last bit: the platform's own differs in that between
+/// platforms, and with it advice, and all that clients do who follow it.
+fn decay(x: f64) -> f64 {
+    // e⁻ˣ = 2⁻ⁿ·e⁻ʳ with 0 ≤ r < ln 2. Below the least normal number nothing is left of a memory.
+    let x = x.max(0.0);
+    let halvings = (x / std::f64::consts::LN_2).floor();
+    if halvings >= 1022.0 {
+        return 0.0;
+    }
+    let rest = x - halvings * std::f64::consts::LN_2;
+    // 1 − r·(1 − r/2·(1 − r/3·…)): the 18th term is below 1e-18.
+    let series = (1..=18).rev().fold(1.0, |sum, k| 1.0 - rest / f64::from(k) * sum);
+    series * f64::from_bits((1023 - halvings as u64) << 52)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "to compare with")]
+    fn what_is_left_of_a_memory_is_an_exponential() {
+        for step in 0..200_000_u32 {
+            let x = f64::from(step) * f64::from(step) * 1.75e-8;
+            let (found, expected) = (decay(x), (-x).exp());
+            assert!((found - expected).abs() <= 1e-12 * expected, "{x}: {found}, not {expected}");
+        }
+        assert_eq!((decay(0.0), decay(-1.0), decay(1e9)), (1.0, 1.0, 0.0));
+        assert_eq!(decay(f64::INFINITY), 0.0);
+    }
+
+    /// Bits that were computed once: on any platform they are these.
+    #[test]
+    fn every_platform_has_the_same_bits() {
+        let bits = [0.1, 0.5, 1.0, 10.0].map(|x| decay(x).to_bits());
+        let expected: [u64; 4] = [
+            0x3fec_f46d_99d5_2b3a,
+            0x3fe3_68b2_fc6f_960a,
+            0x3fd7_8b56_362c_ef38,
+            0x3f07_cd79_b564_7c97,
+        ];
+        assert_eq!(bits, expected);
+    }
 }

@@ -187,6 +187,7 @@ fn main() -> Result<(), ScenarioError> {
     findings.figure(What::RecoveryS, "all", None, 1.8);
     let mut report = Report::new(&scenario, Mode::Drill, 42, findings);
     report.target = Some("http://127.0.0.1:8080".to_owned());
+    report.command = Some("tidegate drill mine.toml --target http://127.0.0.1:8080".to_owned());
     report.schedule = Some(ScheduleReport {
         due: 142_080,
         unsent: 12,

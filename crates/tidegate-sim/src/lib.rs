@@ -33,6 +33,7 @@ mod random;
 pub mod replay;
 pub mod report;
 pub mod scenario;
+pub mod shell;
 pub mod shrink;
 mod simulate;
 mod violation;

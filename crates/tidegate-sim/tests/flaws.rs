@@ -3,7 +3,7 @@
 use tidegate_sim::gateway::Flaw;
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::shrink::{Edits, shrink};
-use tidegate_sim::simulate;
+use tidegate_sim::{Violation, simulate};
 
 /// All priorities, two faults, limits that are reached, lines that fill up.
 const TEXT: &str = r#"
@@ -96,7 +96,7 @@ fn every_flaw_is_found_and_shrunk() {
         let scenario = scenario(flaw);
         let run = |scenario: &Scenario| simulate(scenario, 3, Some(flaw)).err();
         let violation = run(&scenario).unwrap_or_else(|| panic!("{flaw} was not found"));
-        let replay = shrink(&scenario, &violation, run);
+        let replay = shrink(&scenario, &Edits::default(), &violation, run);
         assert_eq!(replay.violation.invariant, violation.invariant, "{flaw}");
         assert_eq!(run(&replay.edits.apply(&scenario)), Some(replay.violation.clone()), "{flaw}");
         assert!(replay.scenario.duration_s <= 8.0, "{flaw}: {:?}", replay.edits);
@@ -104,6 +104,40 @@ fn every_flaw_is_found_and_shrunk() {
         assert!(replay.scenario.faults.is_empty(), "{flaw}: {:?}", replay.edits);
         assert!(replay.tries <= 120, "{flaw}");
     }
+}
+
+/// What was left out when it was found stays left out, and all is counted as the file has it.
+#[test]
+fn what_is_shrunk_further_counts_from_the_whole() {
+    let whole = scenario(Flaw::RacedLimit);
+    let run = |scenario: &Scenario| simulate(scenario, 3, Some(Flaw::RacedLimit)).err();
+    let begun = Edits { without_faults: vec![0], rate: 2.0, ..Edits::default() };
+    let violation = run(&begun.apply(&whole)).expect("it is found with twice the load too");
+    let replay = shrink(&whole, &begun, &violation, run);
+    assert_eq!(replay.edits.without_faults, [0, 1]);
+    assert_eq!(run(&replay.edits.apply(&whole)), Some(replay.violation.clone()));
+    // The second fault begins after this: it is gone without being left out.
+    let begun = Edits { until_s: Some(2.5), rate: 20.0, ..Edits::default() };
+    let violation = run(&begun.apply(&whole)).expect("it is found early");
+    let replay = shrink(&whole, &begun, &violation, run);
+    assert_eq!(replay.edits.without_faults, [0]);
+}
+
+/// What changes nothing does not make it smaller.
+#[test]
+fn where_there_are_no_rates_none_is_halved() {
+    let pipeline = tidegate_sim::catalog::find("blocked_store").expect("it ships").expect("valid");
+    let violation = Violation {
+        invariant: "made up",
+        found: String::new(),
+        at: std::time::Duration::from_secs(1),
+        events: 1,
+    };
+    let replay = shrink(&pipeline, &Edits::default(), &violation, |_| Some(violation.clone()));
+    assert_eq!((replay.edits.rate, replay.edits.workers), (1.0, None));
+    assert!(replay.scenario.faults.is_empty() && replay.scenario.duration_s < 1.0);
+    let again = shrink(&pipeline, &replay.edits, &violation, |_| Some(violation.clone()));
+    assert_eq!((again.tries, again.edits), (0, replay.edits), "nothing is left to leave out");
 }
 
 #[test]

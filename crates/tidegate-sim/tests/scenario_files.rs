@@ -143,6 +143,40 @@ fn what_is_judged_is_what_was_due_after_things_settled() {
 }
 
 #[test]
+fn a_phase_of_which_nothing_is_judged_can_not_be_expected_of() {
+    let long = Scenario::read("two", &TEXT.replace("settle_s = 1", "settle_s = 5")).unwrap_err();
+    let says = "settle_s: is 5, and \"flood\" lasts no longer: nothing of what is expected there is judged";
+    assert_eq!(long.to_string(), says);
+    let short = format!("{TEXT}\n[short]\nduration_s = 2\nsettle_s = 1\n");
+    let error = Scenario::read("two", &short).unwrap_err().to_string();
+    assert!(error.starts_with("short.settle_s: is 1, and \"flood\""), "{error}");
+    // Where nothing is expected of it, it may be as short as it likes: nothing is said of it then.
+    let short_calm = TEXT.replace("name = \"calm\"", "name = \"calm\"\npart = 0.01");
+    let scenario = Scenario::read("two", &short_calm).unwrap();
+    let findings = tidegate_sim::simulate(&scenario, 1, None).unwrap();
+    assert_eq!(findings.value(What::GoodputOfCapacity, "all", Some("calm")), None);
+    assert!(findings.figures.iter().all(|figure| figure.value.is_finite()));
+    let cells = findings.tables.iter().flat_map(|table| table.rows.iter().flatten());
+    assert!(cells.into_iter().all(|cell| cell.to_string() != "NaN"));
+}
+
+#[test]
+fn what_latencies_are_kept_for_is_bounded() {
+    let phases = |from: u32, until: u32| {
+        (from..until).map(|n| format!("\n[[phase]]\nname = \"p{n}\"\n")).collect::<String>()
+    };
+    let classes = |count: u32| {
+        let class = "\nper_s = 1\nservice = { kind = \"fixed\", ms = 1 }\n";
+        (0..count).map(|n| format!("\n[[class]]\nname = \"c{n}\"{class}")).collect::<String>()
+    };
+    let text = TEXT.replace("settle_s = 1", "settle_s = 0");
+    let too_many = format!("{text}{}{}", phases(0, 30), classes(8));
+    let error = Scenario::read("two", &too_many).unwrap_err().to_string();
+    assert_eq!(error, "phase: phases times classes are 320, allowed are 256");
+    assert!(Scenario::read("two", &format!("{text}{}{}", phases(0, 23), classes(8))).is_ok());
+}
+
+#[test]
 fn the_example_of_the_document_can_be_run() {
     let document = include_str!("../../../docs/drills.md");
     let (_, rest) = document.split_once("```toml\n").expect("it has an example");

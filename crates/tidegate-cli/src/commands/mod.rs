@@ -6,6 +6,7 @@ pub mod drill;
 pub mod ingest;
 pub mod mock;
 mod moment;
+mod scenario_file;
 pub mod send;
 mod signals;
 pub mod sim;

@@ -58,10 +58,13 @@ impl<'a> Simulation<'a> {
                 return self.refused(id, refusal.reason.name(), Some(told));
             }
         }
+        // A request to a worker goes on at once: what this takes is nothing beside a worker's time. The control
+        // plane's own answers are as fast as its processor is free.
+        let processed = self.process(self.settings.request_cost);
         if priority == MessagePriority::Critical {
             let stamp = self.set_state(id, State::Control);
             let time = self.requests.get(id).work.time.as_nanos() as Time;
-            self.agenda.plan(now + time, Event::Answered { id, stamp });
+            self.agenda.plan(processed + time, Event::Answered { id, stamp });
             return Ok(());
         }
         self.todo.push_back(Todo::Offer(id));

@@ -45,6 +45,7 @@ impl Simulation<'_> {
         if let Some(wait) = told {
             self.checks.told(wait)?;
         }
+        self.process(self.settings.refusal_cost);
         let class = self.requests.get(id).class;
         self.recorder.attempt(self.at(), class, Attempt::Refused(reason));
         self.let_go(id);

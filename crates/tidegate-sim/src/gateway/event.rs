@@ -19,5 +19,5 @@ pub(super) enum Event {
     /// The workers are tried to be reached.
     Probe,
     /// A fault begins or ends.
-    Fault { index: u16, on: bool },
+    Fault { index: u16 },
 }

@@ -116,7 +116,7 @@ impl Simulation<'_> {
             }
             Taken::Full => {
                 self.fleet.answered(worker, Answer::Refused, now);
-                return self.refused(id, "worker_full", None);
+                return self.refused(id, "worker_overloaded", None);
             }
         }
         Ok(())
@@ -136,6 +136,10 @@ impl Simulation<'_> {
         let (worker, work) = (usize::from(request.worker), request.work);
         let took = Duration::from_nanos(self.now - request.sent_at);
         let at = &mut self.workers[worker];
+        // Its answer does not get through. What was asked is lost when the network is back.
+        if at.trouble.cut {
+            return Ok(());
+        }
         at.end(work);
         at.totals.good += 1;
         self.fleet.answered(worker, Answer::Began(took), self.now);

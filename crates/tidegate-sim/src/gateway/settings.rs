@@ -27,6 +27,9 @@ pub(super) struct Settings {
     pub(super) of_tenant: Vec<Option<PriorityLimits>>,
     pub(super) thresholds: BusyThresholds,
     pub(super) retry: RetryBounds,
+    /// What the gateway's own processor takes for a request and for a refusal.
+    pub(super) request_cost: Time,
+    pub(super) refusal_cost: Time,
 }
 
 // === impl Settings ===
@@ -56,6 +59,8 @@ impl Settings {
                 active_requests: gateway.active_requests,
             },
             retry: RetryBounds::default(),
+            request_cost: (gateway.request_us.unwrap_or(0.0) * 1e3) as Time,
+            refusal_cost: (gateway.refusal_us.unwrap_or(0.0) * 1e3) as Time,
         }
     }
 

@@ -26,9 +26,6 @@ const OBSERVE_EVERY: Time = 100_000_000;
 const SCRAPE_EVERY: Time = 250_000_000;
 const PROBE_EVERY: Time = 1_000_000_000;
 
-/// Clients that would come back later than this after the end give up.
-const PATIENCE: Time = 5_000_000_000;
-
 /// How long nothing may happen before what is still tight counts as latched: a report is believed for five
 /// seconds.
 const QUIET: Time = 6_000_000_000;
@@ -75,6 +72,8 @@ pub(super) struct Simulation<'a> {
     pub(super) end: Time,
     pub(super) decisions: u64,
     pub(super) events: u64,
+    /// When the gateway's own processor has done all that came until now.
+    pub(super) idle_at: Time,
     /// When the last one was let in, for the flaw of a raced limit.
     pub(super) let_in_at: Option<Time>,
     /// How many are over, for the flaw of a leaked permit.
@@ -127,8 +126,8 @@ impl<'a> Simulation<'a> {
             agenda.plan(0, event);
         }
         for (index, fault) in (0..).zip(&scenario.faults) {
-            agenda.plan(nanos(fault.from_s), Event::Fault { index, on: true });
-            agenda.plan(nanos(fault.until_s), Event::Fault { index, on: false });
+            agenda.plan(nanos(fault.from_s), Event::Fault { index });
+            agenda.plan(nanos(fault.until_s), Event::Fault { index });
         }
         Self {
             advice: Advice::new(settings.retry),
@@ -152,6 +151,7 @@ impl<'a> Simulation<'a> {
             end: nanos(scenario.duration_s),
             decisions: 0,
             events: 0,
+            idle_at: 0,
             let_in_at: None,
             over: 0,
             scenario,
@@ -209,7 +209,7 @@ impl<'a> Simulation<'a> {
                 self.probe();
                 Ok(())
             }
-            Event::Fault { index, on } => self.fault(usize::from(index), on),
+            Event::Fault { index } => self.fault(usize::from(index)),
             // Planned for a state that its request has left.
             _ => Ok(()),
         }
@@ -269,9 +269,16 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Whether clients still come back.
+    /// Whether nobody comes back any more. Who came back after the load has ended would be served because it has
+    /// ended, and a drill would have to wait for it.
     pub(super) fn is_over(&self, at: Time) -> bool {
-        at > nanos(self.scenario.duration_s) + PATIENCE
+        at >= nanos(self.scenario.duration_s)
+    }
+
+    /// The gateway's own processor does one thing after the other. When it is done with this one.
+    pub(super) fn process(&mut self, cost: Time) -> Time {
+        self.idle_at = self.idle_at.max(self.now) + cost;
+        self.idle_at
     }
 
     pub(super) fn at(&self) -> Duration {

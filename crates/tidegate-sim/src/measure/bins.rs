@@ -1,5 +1,5 @@
-use super::latency::Latencies;
-use std::collections::BTreeMap;
+use super::refusals::Refusals;
+use super::slice_times::SliceTimes;
 use std::time::Duration;
 
 /// Stretches of 100 ms, or longer ones in a long run: there are never more than this.
@@ -15,7 +15,7 @@ pub(super) struct Bins {
     classes: usize,
     bins: Vec<Bin>,
     /// Of good answers, by when they were due.
-    slices: Vec<Latencies>,
+    slices: Vec<SliceTimes>,
 }
 
 /// What happened to one class in one stretch of time.
@@ -33,8 +33,8 @@ pub(super) struct Bin {
     pub(super) failed: u64,
     /// Attempts that were let in then.
     pub(super) let_in: u64,
-    /// Attempts that were refused then, by the reason's number.
-    pub(super) refused: BTreeMap<u8, u64>,
+    /// Attempts that were refused then.
+    pub(super) refused: Refusals,
 }
 
 // === impl Bins ===
@@ -48,7 +48,7 @@ impl Bins {
             width,
             classes,
             bins: vec![Bin::default(); count * classes],
-            slices: vec![Latencies::new(); count.div_ceil(BINS_A_SLICE) * classes],
+            slices: vec![SliceTimes::default(); count.div_ceil(BINS_A_SLICE) * classes],
         }
     }
 
@@ -60,8 +60,8 @@ impl Bins {
 
     pub(super) fn latency(&mut self, due: Duration, class: usize, us: u64) {
         let slice = self.index(due) / BINS_A_SLICE;
-        if let Some(latencies) = self.slices.get_mut(slice * self.classes + class) {
-            latencies.record(us);
+        if let Some(times) = self.slices.get_mut(slice * self.classes + class) {
+            times.record(us);
         }
     }
 
@@ -100,7 +100,7 @@ impl Bins {
     }
 
     /// The same ten at a time, with latencies.
-    pub(super) fn slices(&self) -> impl Iterator<Item = (f64, Vec<Bin>, &[Latencies])> {
+    pub(super) fn slices(&self) -> impl Iterator<Item = (f64, Vec<Bin>, &[SliceTimes])> {
         let (width_s, classes) = (self.width_s(), self.classes.max(1));
         let latencies = self.slices.chunks_exact(classes);
         let bins = self.bins.chunks(classes * BINS_A_SLICE);
@@ -131,12 +131,12 @@ impl Bin {
         self.good += other.good;
         self.failed += other.failed;
         self.let_in += other.let_in;
-        for (reason, count) in &other.refused {
-            *self.refused.entry(*reason).or_default() += count;
+        for (reason, count) in other.refused.iter() {
+            self.refused.add(reason, count);
         }
     }
 
     pub(super) fn refused_total(&self) -> u64 {
-        self.refused.values().sum()
+        self.refused.total()
     }
 }

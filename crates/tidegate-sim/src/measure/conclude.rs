@@ -40,8 +40,8 @@ impl Recorder {
             }
         };
         if let Some(capacity_per_s) = self.scenario.capacity_per_s().filter(|per_s| *per_s > 0.0) {
-            let per_s = cell.good_then as f64 / self.judged_s(phase);
-            add(What::GoodputOfCapacity, Some(per_s / capacity_per_s));
+            let per_s = self.good_per_s(&cell, phase);
+            add(What::GoodputOfCapacity, per_s.map(|per_s| per_s / capacity_per_s));
         }
         if !group.healthy {
             let of_offered =
@@ -61,13 +61,14 @@ impl Recorder {
         group.sum(&self.cells, self.scenario.classes.len(), phases)
     }
 
-    /// How much of a phase, or of all of them, is judged.
-    fn judged_s(&self, phase: Option<usize>) -> f64 {
+    /// Good answers a second of a phase, or of all of them; `None` where nothing of it is judged.
+    fn good_per_s(&self, cell: &Cell, phase: Option<usize>) -> Option<f64> {
         let of = |span: &PhaseSpan| (span.until_s - span.from_s - self.scenario.settle_s).max(0.0);
-        match phase {
+        let judged_s = match phase {
             Some(phase) => of(&self.spans[phase]),
             None => self.spans.iter().map(of).sum(),
-        }
+        };
+        (judged_s > 0.0).then(|| cell.good_then as f64 / judged_s)
     }
 
     /// Of the refusals of this group by limits that are everybody's, how many came beside a lower priority that
@@ -87,9 +88,9 @@ impl Recorder {
                 let members = row.iter().enumerate();
                 let refused = members
                     .filter(|(class, _)| group.has(*class) && priority(*class) == refused_of)
-                    .flat_map(|(_, bin)| &bin.refused)
-                    .filter(|(reason, _)| is_shared(**reason))
-                    .map(|(_, count)| count)
+                    .flat_map(|(_, bin)| bin.refused.iter())
+                    .filter(|(reason, _)| is_shared(*reason))
+                    .map(|(_, count)| u64::from(count))
                     .sum::<u64>();
                 let below =
                     row.iter().enumerate().filter(|(class, _)| priority(*class) > refused_of);
@@ -130,7 +131,7 @@ impl Recorder {
                     Entry::Count(cell.good),
                     count(cell.refused),
                     count(cell.failed),
-                    Entry::number(Some(cell.good_then as f64 / self.judged_s(Some(phase))), 1),
+                    Entry::number(self.good_per_s(&cell, Some(phase)), 1),
                     Entry::number(cell.latencies.quantile_ms(0.5), 1),
                     Entry::number(cell.latencies.quantile_ms(0.99), 1),
                     Entry::number(cell.latencies.max_ms(), 1),
@@ -147,7 +148,7 @@ impl Recorder {
         let mut rows = Vec::new();
         for (class, of) in self.scenario.classes.iter().enumerate() {
             for (number, reason) in (0..).zip(&self.reasons) {
-                let refused = |row: &[Bin]| row[class].refused.get(&number).copied().unwrap_or(0);
+                let refused = |row: &[Bin]| row[class].refused.of(number);
                 let count: u64 = self.bins.rows().map(|(_, row)| refused(row)).sum();
                 if count > 0 {
                     rows.push(vec![

@@ -8,5 +8,7 @@ mod groups;
 mod latency;
 mod recorder;
 mod recovery;
+mod refusals;
+mod slice_times;
 
 pub use recorder::{Attempt, Ended, How, Recorder};

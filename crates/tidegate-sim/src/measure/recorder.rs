@@ -7,7 +7,8 @@ use std::time::Duration;
 const REASONS_MAX: usize = 32;
 
 /// Counts what happens to the requests of a scenario with a gateway. All its memory is bounded by the scenario,
-/// not by how many requests there are.
+/// not by how many requests there are: at most 256 MB, with 32 classes, as many phases as those may have, a day's
+/// time, every kind of latency in each second and every reason of a refusal in each tenth of one.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     pub(super) scenario: Scenario,
@@ -94,7 +95,7 @@ impl Recorder {
         let Some(bin) = self.bins.at(at, usize::from(class)) else { return };
         match refused {
             None => bin.let_in += 1,
-            Some(reason) => *bin.refused.entry(reason).or_default() += 1,
+            Some(reason) => bin.refused.add(reason, 1),
         }
     }
 
@@ -175,9 +176,9 @@ impl Bins {
     fn renumber(&mut self, numbers: &[u8]) {
         self.each(|bin| {
             let old = std::mem::take(&mut bin.refused);
-            for (reason, count) in old {
+            for (reason, count) in old.iter() {
                 let number = numbers.get(usize::from(reason)).copied().unwrap_or(reason);
-                *bin.refused.entry(number).or_default() += count;
+                bin.refused.add(number, count);
             }
         });
     }

@@ -23,6 +23,7 @@ mod channel;
 mod compare;
 mod convergence;
 mod flow;
+mod laws;
 mod load;
 mod measure;
 mod model;
@@ -35,6 +36,7 @@ mod table;
 
 pub use compare::{Comparison, Row, compare};
 pub use flow::{FlowPicture, FlowRecorder};
+pub use laws::{LawComparison, LawRow, compare_in};
 pub use load::Load;
 pub use model::run;
 pub use report::{PipelineReport, Tick};

@@ -8,8 +8,10 @@ use tidegate_core::admission::{MessagePriority, PriorityLimits, Reason, Sharing}
 /// No line of a recording is longer: a client's name has at most 64 letters.
 pub const LINE_BYTES_MAX: usize = 4096;
 
-/// More than these would be over a gigabyte of memory.
-const ARRIVALS_MAX: usize = 50_000_000;
+/// A power of two, so that a vector that doubles has room for exactly these: 512 MiB, and half of it again while
+/// they grow and while they are put in order.
+const ARRIVALS_MAX: usize = 1 << 24;
+const _: () = assert!(ARRIVALS_MAX * size_of::<Arrival>() <= 512 << 20);
 
 /// Reasons that a gateway has, with room for those that it will have.
 const OTHERS_MAX: usize = 64;

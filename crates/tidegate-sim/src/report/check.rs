@@ -1,4 +1,5 @@
 use super::Findings;
+use super::never::{NEVER, number_or_never};
 use crate::scenario::{Expectation, Mode};
 use serde::Serialize;
 use std::fmt;
@@ -9,7 +10,8 @@ pub struct Check {
     /// What was expected.
     #[serde(flatten)]
     pub expected: Expectation,
-    /// What came; `None` when nothing did that could be measured.
+    /// What came; `None` when nothing did that could be measured, infinite when it never came.
+    #[serde(serialize_with = "number_or_never")]
     pub found: Option<f64>,
     /// Whether that is within the range. What could not be measured is not.
     pub holds: bool,
@@ -44,6 +46,9 @@ impl Check {
     #[must_use]
     pub fn came(&self) -> String {
         let Some(found) = self.found else { return "nothing was measured".to_owned() };
+        if found.is_infinite() {
+            return NEVER.to_owned();
+        }
         let digits = match found.abs() {
             size if size >= 1000.0 => 0,
             size if size >= 100.0 => 1,
@@ -91,10 +96,14 @@ mod tests {
         assert_eq!(came(0.949_96), "0.94996");
         assert_eq!(came(0.95), "0.950");
         assert_eq!(came(12_345.6), "12346");
+        assert_eq!(came(f64::INFINITY), "never");
         let nothing = Check { expected, found: None, holds: false };
         assert_eq!(
             nothing.to_string(),
             "MISSED: goodput_of_capacity of all ≥ 0.95: nothing was measured"
         );
+        let never = Check { found: Some(f64::INFINITY), ..nothing.clone() };
+        let json = |check| serde_json::to_value(check).unwrap()["found"].clone();
+        assert_eq!((json(&nothing), json(&never)), (serde_json::Value::Null, "never".into()));
     }
 }

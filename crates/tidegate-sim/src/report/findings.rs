@@ -1,4 +1,4 @@
-use super::{Chart, Table};
+use super::{Chart, Table, never};
 use crate::scenario::What;
 use serde::Serialize;
 
@@ -11,7 +11,8 @@ pub struct Figure {
     pub of: String,
     /// In which phase; `None` is all of the time that is judged.
     pub phase: Option<String>,
-    /// The number.
+    /// The number; infinite where it is of something that never came.
+    #[serde(serialize_with = "never::figure")]
     pub value: f64,
 }
 

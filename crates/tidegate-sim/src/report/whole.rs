@@ -1,4 +1,4 @@
-use super::words::{shell, short, thousands};
+use super::words::{short, thousands};
 use super::{Check, Findings, judge};
 use crate::scenario::{Mode, PhaseSpan, Scenario};
 use serde::Serialize;
@@ -17,10 +17,14 @@ pub struct Report {
     pub mode: Mode,
     /// What was asked, where it was something real.
     pub target: Option<String>,
+    /// How it is run again, as it is typed; `None` where nobody typed it.
+    pub command: Option<String>,
     /// Where all chance came from.
     pub seed: u64,
     /// How long it ran, in seconds.
     pub duration_s: f64,
+    /// Whether somebody stopped it before its end. Then nothing is judged.
+    pub stopped: bool,
     /// Requests or records a second that could be done, where that is known.
     pub capacity_per_s: Option<f64>,
     /// What was when.
@@ -91,8 +95,10 @@ impl Report {
             about: scenario.about.clone(),
             mode,
             target: None,
+            command: None,
             seed,
             duration_s: scenario.duration_s,
+            stopped: false,
             capacity_per_s: scenario.capacity_per_s(),
             phases: scenario.phase_spans(),
             faults: scenario.faults.iter().map(fault).collect(),
@@ -100,6 +106,20 @@ impl Report {
             checks: judge(&scenario.expectations, &findings, mode),
             findings,
         }
+    }
+
+    /// The report of a run that somebody stopped, after so many seconds where that is known: of what did not come
+    /// to pass nothing is judged.
+    #[must_use]
+    pub fn stopped_after(mut self, stopped_s: Option<f64>) -> Self {
+        self.stopped = true;
+        self.checks.clear();
+        if let Some(stopped_s) = stopped_s {
+            self.duration_s = stopped_s;
+            self.phases.retain(|span| span.from_s < stopped_s);
+            self.faults.retain(|fault| fault.from_s < stopped_s);
+        }
+        self
     }
 
     /// Whether everything came as expected.
@@ -119,23 +139,11 @@ impl Report {
         let checks = self.checks.len();
         let s = if checks == 1 { "" } else { "s" };
         match self.missed().count() {
+            _ if self.stopped => "Stopped before its end, so nothing was judged.".to_owned(),
             0 if checks == 0 => "Nothing was judged.".to_owned(),
             0 if checks == 1 => "held: the one expectation".to_owned(),
             0 => format!("held: all {checks} expectations"),
             missed => format!("MISSED: {missed} of {checks} expectation{s}"),
-        }
-    }
-
-    /// How this is run again, as it is typed.
-    #[must_use]
-    pub fn command(&self) -> String {
-        let name = shell(&self.scenario);
-        match (self.mode, &self.target) {
-            (Mode::Sim, _) => format!("tidegate sim {name} --seed {}", self.seed),
-            (Mode::Drill, None) => format!("tidegate drill {name}"),
-            (Mode::Drill, Some(target)) => {
-                format!("tidegate drill {name} --target {}", shell(target))
-            }
         }
     }
 }

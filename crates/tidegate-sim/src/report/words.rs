@@ -58,16 +58,6 @@ pub(super) fn time(seconds: f64) -> String {
     }
 }
 
-/// A name as a shell takes it.
-pub(super) fn shell(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:".contains(c);
-    if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,14 +77,6 @@ mod tests {
             [45.0, 90.0, 120.0, 600.0, 150.0].map(time).join(", "),
             "45 s, 90 s, 2 min, 10 min, 2 min 30 s"
         );
-    }
-
-    #[test]
-    fn what_a_shell_would_take_apart_is_quoted() {
-        assert_eq!(shell("load_sweep"), "load_sweep");
-        assert_eq!(shell("a b"), "'a b'");
-        assert_eq!(shell("$(rm)'x"), r"'$(rm)'\''x'");
-        assert_eq!(shell("--json"), "'--json'");
     }
 
     #[test]

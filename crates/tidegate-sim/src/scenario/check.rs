@@ -10,6 +10,8 @@ const DURATION_MAX_S: f64 = 24.0 * 3600.0;
 const CLASSES_MAX: usize = 32;
 const PHASES_MAX: usize = 64;
 const FAULTS_MAX: usize = 64;
+/// Latencies are kept to a thousandth for each class in each phase, in 94 KB each.
+const CELLS_MAX: usize = 256;
 
 #[derive(Default)]
 struct Found(Vec<Mistake>);
@@ -36,6 +38,10 @@ impl Scenario {
             self.check_fault(&mut found, index, fault);
         }
         self.check_expectations(&mut found);
+        self.check_judged(&mut found, "settle_s");
+        if self.short.is_some() {
+            self.shortened().check_judged(&mut found, "short.settle_s");
+        }
         found.0
     }
 
@@ -121,6 +127,9 @@ impl Scenario {
         if let Some(queue) = gateway.queue {
             found.within("gateway.queue", queue as f64, 1.0, 1_000_000.0);
         }
+        for (key, us) in [("request_us", gateway.request_us), ("refusal_us", gateway.refusal_us)] {
+            found.within(&format!("gateway.{key}"), us.unwrap_or(0.0), 0.0, 1_000_000.0);
+        }
         if let Some(ms) = gateway.wait_max_ms {
             found.within("gateway.wait_max_ms", ms, 1.0, 3_600_000.0);
         }
@@ -128,6 +137,12 @@ impl Scenario {
 
     fn check_load(&self, found: &mut Found) {
         found.unless(self.phases.len() <= PHASES_MAX, "phase", "at most 64");
+        let cells = self.phases.len() * self.classes.len();
+        found.unless(
+            cells <= CELLS_MAX,
+            "phase",
+            &format!("phases times classes are {cells}, allowed are {CELLS_MAX}"),
+        );
         let mut names = BTreeSet::new();
         for phase in &self.phases {
             let at = format!("phase.{}", phase.name);
@@ -261,6 +276,28 @@ impl Scenario {
                 &at("what"),
                 &format!("without a [[fault]] there is no {}", expected.what),
             );
+        }
+    }
+
+    /// What is expected of a time of which nothing is judged could never come.
+    fn check_judged(&self, found: &mut Found, key: &str) {
+        let judged = self.expectations.iter().filter(|one| one.what.is_of_judged_time());
+        let phases: BTreeSet<Option<&str>> = judged
+            .flat_map(|one| {
+                let against = one.against.as_deref().map(Some);
+                [Some(one.phase.as_deref()), against].into_iter().flatten()
+            })
+            .collect();
+        for phase in phases {
+            let known = phase.is_none_or(|name| self.has_phase(name));
+            if known && self.judged_s(phase) <= 0.0 {
+                let of = phase.map_or("it".to_owned(), |name| format!("{name:?}"));
+                let s = self.settle_s;
+                let text = format!(
+                    "is {s}, and {of} lasts no longer: nothing of what is expected there is judged"
+                );
+                found.says(key, &text);
+            }
         }
     }
 

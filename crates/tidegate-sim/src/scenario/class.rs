@@ -27,7 +27,7 @@ pub struct Class {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub loads: BTreeMap<String, f64>,
     /// What a request asks of a worker; for critical ones, how long the gateway is taken to work on them where
-    /// it is simulated.
+    /// it is simulated, besides what its processor has to do before.
     pub service: Service,
     /// Bytes of a request's body.
     #[serde(default)]

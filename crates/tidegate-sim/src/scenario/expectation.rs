@@ -132,6 +132,24 @@ impl fmt::Display for Expectation {
 // === impl What ===
 
 impl What {
+    /// Whether it is counted in the time that is judged, and not in all of it.
+    pub(super) const fn is_of_judged_time(self) -> bool {
+        use What::{
+            HeldOfBudget, Lost, RecoveryS, ScheduleErrorP99Ms, StoredOfPossible, Twice,
+            WindowsLeastS,
+        };
+        !matches!(
+            self,
+            HeldOfBudget
+                | Lost
+                | RecoveryS
+                | ScheduleErrorP99Ms
+                | StoredOfPossible
+                | Twice
+                | WindowsLeastS
+        )
+    }
+
     /// Its name in scenario files and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {

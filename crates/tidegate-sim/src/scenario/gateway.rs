@@ -34,6 +34,13 @@ pub struct GatewayWorld {
     /// A worker with so much of its KV cache in use is busy, 0 … 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_decode_blocks: Option<f64>,
+    /// What a request that is let in takes of the gateway's own processor, in microseconds. Control requests wait
+    /// behind all of it. Only simulated; nothing by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_us: Option<f64>,
+    /// What a refusal takes of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal_us: Option<f64>,
     /// Clients that are known by a token.
     #[serde(default, rename = "tenant", skip_serializing_if = "Vec::is_empty")]
     pub tenants: Vec<Tenant>,

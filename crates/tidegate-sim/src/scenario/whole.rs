@@ -108,6 +108,14 @@ impl Scenario {
         PhaseSpan::of(&self.phases, self.duration_s)
     }
 
+    /// How much of a phase, or of all of them, is judged, in seconds.
+    #[must_use]
+    pub fn judged_s(&self, phase: Option<&str>) -> f64 {
+        let is_it = |span: &PhaseSpan| phase.is_none_or(|name| span.name == name);
+        let judged_s = |span: PhaseSpan| (span.until_s - span.from_s - self.settle_s).max(0.0);
+        self.phase_spans().into_iter().filter(is_it).map(judged_s).sum()
+    }
+
     /// Requests a second that the workers can do, for the mix of its classes at a load of 1, or records a second
     /// that the store does; `None` where there is neither.
     #[must_use]

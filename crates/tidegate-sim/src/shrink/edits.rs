@@ -1,4 +1,5 @@
 use crate::scenario::{Class, Fault, Phase, Scenario, What};
+use crate::shell::word;
 use std::fmt;
 
 /// What is left out of a scenario, as flags of `tidegate sim` say it.
@@ -71,12 +72,9 @@ impl fmt::Display for Edits {
             write!(f, " --without-fault {index}")?;
         }
         for name in &self.without_classes {
-            let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-            if plain {
-                write!(f, " --without-class {name}")?;
-            } else {
-                write!(f, " --without-class '{}'", name.replace('\'', "'\\''"))?;
-            }
+            // What begins with a dash would be taken for a flag if it stood alone.
+            let gap = if name.starts_with('-') { '=' } else { ' ' };
+            write!(f, " --without-class{gap}{}", word(name))?;
         }
         if self.rate != 1.0 {
             write!(f, " --rate {}", self.rate)?;

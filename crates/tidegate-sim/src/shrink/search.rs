@@ -22,15 +22,19 @@ pub struct Replay {
 
 /// Leaves out of a scenario whatever can be left out, one thing after the other, as long as `run` still breaks
 /// the same invariant. Bounded in tries, so not always the smallest there is.
+///
+/// `edits` are what was left out already when the violation was found. What is found counts from the whole
+/// scenario too, and has them in it.
 #[must_use]
 pub fn shrink(
     scenario: &Scenario,
+    edits: &Edits,
     violation: &Violation,
     run: impl Fn(&Scenario) -> Option<Violation>,
 ) -> Replay {
     let mut best = Replay {
-        edits: Edits::default(),
-        scenario: scenario.clone(),
+        edits: edits.clone(),
+        scenario: edits.apply(scenario),
         violation: violation.clone(),
         tries: 0,
     };
@@ -39,8 +43,12 @@ pub fn shrink(
             if best.tries >= TRIES_MAX {
                 return None;
             }
-            best.tries += 1;
             let smaller = edits.apply(scenario);
+            // What leaves nothing out makes nothing smaller, only the command longer.
+            if smaller == best.scenario {
+                return None;
+            }
+            best.tries += 1;
             let found = smaller.mistakes().is_empty().then(|| run(&smaller)).flatten()?;
             let same = found.invariant == violation.invariant;
             same.then_some((edits, smaller, found))
@@ -84,7 +92,8 @@ fn candidates(whole: &Scenario, best: &Replay) -> Vec<Edits> {
             candidates.push(Edits { workers: Some(count), ..edits.clone() });
         }
     }
-    if edits.rate / 2.0 >= RATE_LEAST {
+    // Rates are those of classes.
+    if !best.scenario.classes.is_empty() && edits.rate / 2.0 >= RATE_LEAST {
         candidates.push(Edits { rate: edits.rate / 2.0, ..edits.clone() });
     }
     candidates

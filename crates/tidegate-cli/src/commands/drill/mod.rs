@@ -1,7 +1,7 @@
 //! `tidegate drill`: a scenario's load and faults on something real, and whether what was expected came.
 //!
 //! - `run.rs`: from what was typed to the report; each world has a `run` of its own.
-//! - `find.rs`: which scenario.
+//! - `find.rs`: which scenario, and in which form. `command.rs`: how the same is run again.
 //! - `options.rs`: what all worlds need to know.
 //! - `page.rs`: where the report goes as a page.
 //! - `made.rs`: which faults can be made, and what is judged without the others.
@@ -12,6 +12,7 @@
 //! - `executors/`, `pipeline/`: the other worlds.
 
 mod bar;
+mod command;
 mod executors;
 mod find;
 mod gateway;

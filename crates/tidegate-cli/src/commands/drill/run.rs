@@ -1,13 +1,14 @@
 use super::options::Options;
 use super::page::Page;
 use super::stop::{INTERRUPTED, Stop};
-use super::{executors, find, gateway, pipeline, print, record};
+use super::{command, executors, find, gateway, pipeline, print, record};
+use crate::commands::scenario_file;
 use crate::drill_flags::DrillFlags;
 use crate::failure::Failure;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use tidegate_sim::report::{Report, text};
-use tidegate_sim::scenario::{Scenario, World};
+use tidegate_sim::scenario::{Mode, Scenario, World};
 
 /// `tidegate drill SCENARIO`.
 pub fn run(flags: &DrillFlags) -> Result<ExitCode, Failure> {
@@ -15,7 +16,7 @@ pub fn run(flags: &DrillFlags) -> Result<ExitCode, Failure> {
         return record::run(flags, path);
     }
     let Some(name) = &flags.scenario else {
-        put(&find::list());
+        put(&scenario_file::list(Mode::Drill));
         return Ok(ExitCode::SUCCESS);
     };
     let scenario = find::scenario(name, flags.short, flags.duration)?;
@@ -23,7 +24,8 @@ pub fn run(flags: &DrillFlags) -> Result<ExitCode, Failure> {
     let stop = Stop::listen().map_err(|error| Failure::Runtime(error.to_string()))?;
     let options = Options::new(flags, stop);
     let page = flags.html.as_deref().map(Page::open).transpose()?;
-    let report = drilled(&scenario, seed, &options)?;
+    let mut report = drilled(&scenario, seed, &options)?;
+    report.command = Some(command::again(flags, name, seed));
     // The text has it, the page has it, and who reads the figures of a machine's report may not look there.
     if let Some(warning) =
         report.schedule.and_then(|schedule| schedule.warning()).filter(|_| flags.json)

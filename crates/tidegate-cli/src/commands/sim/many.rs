@@ -1,5 +1,7 @@
-use super::replay;
-use super::run::print;
+use super::command;
+use super::replay::Replayed;
+use super::run::{json, print};
+use super::scenario::Chosen;
 use crate::failure::Failure;
 use crate::sim_flags::SimFlags;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -7,7 +9,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
-use tidegate_sim::report::Report;
+use tidegate_sim::report::{Report, number_or_never};
 use tidegate_sim::scenario::{Expectation, Mode, Scenario};
 use tidegate_sim::{Violation, simulate};
 
@@ -18,6 +20,8 @@ struct Summary {
     seeds: u64,
     checks: Vec<Held>,
     violations: Vec<Found>,
+    /// Of the first violation.
+    shortest: Option<Replayed>,
     decisions: u64,
 }
 
@@ -27,8 +31,11 @@ struct Held {
     #[serde(flatten)]
     expected: Expectation,
     held: u64,
+    #[serde(serialize_with = "number_or_never")]
     least: Option<f64>,
+    #[serde(serialize_with = "number_or_never")]
     median: Option<f64>,
+    #[serde(serialize_with = "number_or_never")]
     most: Option<f64>,
     #[serde(skip)]
     found: Vec<f64>,
@@ -40,30 +47,34 @@ struct Found {
     seed: u64,
     #[serde(flatten)]
     violation: Violation,
+    /// What runs it again.
+    command: String,
 }
 
 /// Runs a scenario with the seeds 1, 2, 3 and so on.
-pub fn run(scenario: &Scenario, seeds: u64, flags: &SimFlags) -> Result<ExitCode, Failure> {
+pub fn run(chosen: &Chosen, seeds: u64, flags: &SimFlags) -> Result<ExitCode, Failure> {
+    let scenario = &chosen.scenario;
     let bar = bar(seeds);
     let mut summary = Summary::new(scenario, seeds);
     for seed in 1..=seeds {
         match simulate(scenario, seed, flags.plant) {
             Ok(findings) => summary.add(&Report::new(scenario, Mode::Sim, seed, findings)),
-            Err(violation) => summary.violations.push(Found { seed, violation }),
+            Err(violation) => {
+                let command = command::again(flags, seed, &chosen.edits);
+                summary.violations.push(Found { seed, violation, command });
+            }
         }
         bar.inc(1);
     }
     bar.finish_and_clear();
     summary.conclude();
-    if flags.json {
-        let json = serde_json::to_string_pretty(&summary)
-            .map_err(|error| Failure::Runtime(format!("the summary can't be written: {error}")))?;
-        print(&format!("{json}\n"));
-    } else {
-        print(&summary.text());
-        if let Some(Found { seed, violation }) = summary.violations.first() {
-            print(&replay::explain(scenario, *seed, violation, flags));
-        }
+    let replayed =
+        |found: &Found| Replayed::find(chosen, found.seed, found.violation.clone(), flags);
+    summary.shortest = summary.violations.first().map(replayed);
+    match (flags.json, &summary.shortest) {
+        (true, _) => print(&json(&summary)?),
+        (false, None) => print(&summary.text()),
+        (false, Some(shortest)) => print(&format!("{}{shortest}", summary.text())),
     }
     Ok(if summary.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -97,6 +108,7 @@ impl Summary {
             seeds,
             checks: judged.map(held).collect(),
             violations: Vec::new(),
+            shortest: None,
             decisions: 0,
         }
     }
@@ -136,8 +148,11 @@ impl Summary {
             self.violations.len(),
             self.seeds
         );
-        let value =
-            |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"));
+        let value = |value: Option<f64>| match value {
+            None => "-".to_owned(),
+            Some(value) if value.is_infinite() => "never".to_owned(),
+            Some(value) => format!("{value:.3}"),
+        };
         for check in &self.checks {
             let (verdict, count) = match self.runs() - check.held {
                 0 => ("held", check.held),

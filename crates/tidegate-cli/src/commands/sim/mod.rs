@@ -1,6 +1,8 @@
 //! `tidegate sim`: scenarios in virtual time, and settings side by side.
 
+mod command;
 mod compare;
+mod heed;
 mod many;
 mod one;
 mod recorded;

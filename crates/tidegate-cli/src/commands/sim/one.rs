@@ -1,35 +1,52 @@
-use super::replay;
-use super::run::print;
+use super::command;
+use super::replay::Replayed;
+use super::run::{json, print};
+use super::scenario::Chosen;
 use crate::failure::Failure;
 use crate::sim_flags::SimFlags;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use tidegate_sim::report::{Report, html, text};
-use tidegate_sim::scenario::{Mode, Scenario};
-use tidegate_sim::simulate;
+use tidegate_sim::scenario::Mode;
+use tidegate_sim::{Violation, simulate};
 
 /// One run of a scenario, and what came of it.
-pub fn run(scenario: &Scenario, flags: &SimFlags) -> Result<ExitCode, Failure> {
-    let seed = flags.seed.unwrap_or(scenario.seed);
-    let findings = match simulate(scenario, seed, flags.plant) {
+pub fn run(chosen: &Chosen, flags: &SimFlags) -> Result<ExitCode, Failure> {
+    let seed = flags.seed.unwrap_or(chosen.scenario.seed);
+    let findings = match simulate(&chosen.scenario, seed, flags.plant) {
         Ok(findings) => findings,
-        Err(violation) => {
-            print(&replay::explain(scenario, seed, &violation, flags));
-            return Ok(ExitCode::FAILURE);
-        }
+        Err(violation) => return broken(chosen, seed, violation, flags),
     };
-    let report = Report::new(scenario, Mode::Sim, seed, findings);
-    if flags.json {
-        let json = serde_json::to_string_pretty(&report)
-            .map_err(|error| Failure::Runtime(format!("the report can't be written: {error}")))?;
-        print(&format!("{json}\n"));
-    } else {
-        print(&text::render(&report));
+    let mut report = Report::new(&chosen.scenario, Mode::Sim, seed, findings);
+    report.command = Some(command::again(flags, seed, &chosen.edits));
+    match flags.json {
+        true => print(&json(&report)?),
+        false => print(&text::render(&report)),
     }
     if let Some(path) = &flags.html {
         write(path, &html::page(&report))?;
     }
     Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// An invariant broke: there is nothing to report but that.
+fn broken(
+    chosen: &Chosen,
+    seed: u64,
+    violation: Violation,
+    flags: &SimFlags,
+) -> Result<ExitCode, Failure> {
+    let replayed = Replayed::find(chosen, seed, violation, flags);
+    match flags.json {
+        true => print(&json(&replayed)?),
+        false => print(&replayed.to_string()),
+    }
+    if let Some(path) = &flags.html {
+        let path = path.display();
+        let _ = writeln!(io::stderr(), "tidegate: {path} is not written: an invariant broke");
+    }
+    Ok(ExitCode::FAILURE)
 }
 
 fn write(path: &Path, page: &str) -> Result<(), Failure> {

@@ -1,62 +1,83 @@
+use super::command;
+use super::scenario::Chosen;
 use crate::sim_flags::SimFlags;
-use std::fmt::Write as _;
-use tidegate_sim::scenario::Scenario;
-use tidegate_sim::shrink::{Edits, Replay, shrink};
+use serde::Serialize;
+use std::fmt;
+use tidegate_sim::shrink::shrink;
 use tidegate_sim::{Violation, simulate};
 
-/// What was found, the shortest replay of it, and the command that replays it.
-pub fn explain(scenario: &Scenario, seed: u64, violation: &Violation, flags: &SimFlags) -> String {
-    let replay = shrink(scenario, violation, |smaller| simulate(smaller, seed, flags.plant).err());
-    let mut text = String::new();
-    let _ = writeln!(text, "BROKEN with seed {seed}, {violation}");
-    let Replay { edits, scenario: smaller, violation, tries } = &replay;
-    if !edits.is_none() {
-        let _ = writeln!(
-            text,
-            "shortest of {tries} replays: {} s, {}{}",
-            smaller.duration_s,
-            count(smaller.classes.len(), "class", "classes"),
-            smaller.workers.map_or_else(String::new, |workers| format!(
-                ", {}, {}",
-                count(usize::from(workers.count), "worker", "workers"),
-                count(smaller.faults.len(), "fault", "faults")
-            ))
-        );
-        let _ = writeln!(text, "  {violation}");
-    }
-    let _ = writeln!(text, "replay it with:\n  {}", command(seed, edits, flags));
-    text
+/// An invariant that broke, the shortest replay of it that was found, and the command that replays it.
+#[derive(Debug, Serialize)]
+pub struct Replayed {
+    /// The scenario's name.
+    scenario: String,
+    seed: u64,
+    violation: Violation,
+    /// `None` where nothing could be left out.
+    replay: Option<Shortest>,
+    command: String,
 }
 
-/// The command that replays what is left of a scenario.
-fn command(seed: u64, edits: &Edits, flags: &SimFlags) -> String {
-    let name = flags.scenario.as_deref().unwrap_or_default();
-    let short = if flags.short { " --short" } else { "" };
-    let plant = flags.plant.map_or_else(String::new, |flaw| format!(" --plant {flaw}"));
-    format!("tidegate sim {name} --seed {seed}{short}{}{plant}", with_flags(edits, flags))
+/// What is left of a scenario that still breaks the same.
+#[derive(Debug, Serialize)]
+struct Shortest {
+    /// How many runs were tried to find it.
+    tries: u32,
+    duration_s: f64,
+    classes: usize,
+    /// `None` where there are no workers.
+    workers: Option<u16>,
+    faults: usize,
+    violation: Violation,
 }
 
-/// The scenario was edited by flags before it was shrunk: one set of flags says both.
-fn with_flags(edits: &Edits, flags: &SimFlags) -> Edits {
-    let both = |given: Option<f64>, found: Option<f64>| match (given, found) {
-        (Some(given), Some(found)) => Some(given.min(found)),
-        (given, found) => given.or(found),
-    };
-    let mut left: Vec<usize> = Vec::new();
-    // What was shrunk counts faults without those that the flags left out.
-    for index in &edits.without_faults {
-        let mut number = *index;
-        let mut given = flags.without_fault.clone();
-        given.sort_unstable();
-        given.iter().filter(|out| **out <= *index).for_each(|_| number += 1);
-        left.push(number);
+// === impl Replayed ===
+
+impl Replayed {
+    /// Looks for the shortest replay of what broke in this run.
+    pub fn find(chosen: &Chosen, seed: u64, violation: Violation, flags: &SimFlags) -> Self {
+        let run = |smaller: &_| simulate(smaller, seed, flags.plant).err();
+        let found = shrink(&chosen.whole, &chosen.edits, &violation, run);
+        let smaller = &found.scenario;
+        let shortest = Shortest {
+            tries: found.tries,
+            duration_s: smaller.duration_s,
+            classes: smaller.classes.len(),
+            workers: smaller.workers.map(|workers| workers.count),
+            faults: smaller.faults.len(),
+            violation: found.violation,
+        };
+        Self {
+            scenario: chosen.scenario.name.clone(),
+            seed,
+            violation,
+            replay: (found.edits != chosen.edits).then_some(shortest),
+            command: command::again(flags, seed, &found.edits),
+        }
     }
-    Edits {
-        until_s: both(flags.until, edits.until_s),
-        without_faults: [&flags.without_fault[..], &left].concat(),
-        without_classes: [&flags.without_class[..], &edits.without_classes].concat(),
-        rate: flags.rate * edits.rate,
-        workers: edits.workers.or(flags.workers),
+}
+
+impl fmt::Display for Replayed {
+    /// What was found, the shortest replay of it, and in the last line the command.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "BROKEN with seed {}, {}", self.seed, self.violation)?;
+        if let Some(shortest) = &self.replay {
+            writeln!(f, "{shortest}\n  {}", shortest.violation)?;
+        }
+        writeln!(f, "replay it with:\n  {}", self.command)
+    }
+}
+
+// === impl Shortest ===
+
+impl fmt::Display for Shortest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "shortest of {} replays: {} s", self.tries, self.duration_s)?;
+        if let Some(workers) = self.workers {
+            write!(f, ", {}", count(self.classes, "class", "classes"))?;
+            write!(f, ", {}", count(usize::from(workers), "worker", "workers"))?;
+        }
+        write!(f, ", {}", count(self.faults, "fault", "faults"))
     }
 }
 

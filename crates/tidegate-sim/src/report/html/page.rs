@@ -49,9 +49,11 @@ impl fmt::Display for Page<'_> {
         }
         self.notes(f)?;
         Timeline(report).fmt(f)?;
-        writeln!(f, "<section><h2>Run it again</h2>")?;
-        writeln!(f, "<pre><code>{}</code></pre>", Escaped(report.command()))?;
-        writeln!(f, "</section></main><script>\n{SCRIPT}</script></body></html>")
+        if let Some(command) = &report.command {
+            writeln!(f, "<section><h2>Run it again</h2>")?;
+            writeln!(f, "<pre><code>{}</code></pre></section>", Escaped(command))?;
+        }
+        writeln!(f, "</main><script>\n{SCRIPT}</script></body></html>")
     }
 }
 

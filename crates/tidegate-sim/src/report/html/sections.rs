@@ -34,11 +34,15 @@ impl fmt::Display for Verdict<'_> {
         let Self(report) = self;
         let (all, missed) = (report.checks.len(), report.missed().count());
         let (class, sign, word) = match (all, missed) {
+            _ if report.stopped => ("open", "–", "Stopped early"),
             (0, _) => ("open", "–", "Not judged"),
             (_, 0) => ("held", "✓", "Held"),
             _ => ("missed", "✗", "Missed"),
         };
         let counts = match (all, missed) {
+            _ if report.stopped => {
+                "It was stopped before its end, so nothing is judged.".to_owned()
+            }
             (0, _) => "This scenario expects nothing.".to_owned(),
             (1, 0) => "The one thing that was expected came.".to_owned(),
             (_, 0) => format!("All {all} expectations came true."),

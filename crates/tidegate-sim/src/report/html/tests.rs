@@ -61,6 +61,7 @@ fn odd_report() -> Report {
     findings.figure(What::RefusedShare, ODD, Some(ODD), 0.2);
     let mut report = Report::new(&scenario, Mode::Drill, 3, findings);
     report.target = Some(ODD.to_owned());
+    report.command = Some(ODD.to_owned());
     report.schedule = Some(ScheduleReport { unsent: 1, ..ScheduleReport::default() });
     report.faults.push(FaultSpan { what: ODD.to_owned(), from_s: 1.0, until_s: 8.0 });
     report
@@ -156,6 +157,26 @@ fn the_verdict_is_in_words_and_in_counts() {
     assert!(html.contains("1 of 2 expectations missed, 1 held."));
     let text = text::render(&odd_report());
     assert!(text.ends_with("\nMISSED: 1 of 2 expectations\n"), "{text}");
+}
+
+#[test]
+fn what_was_stopped_says_so_and_not_that_nothing_was_expected() {
+    let stopped = odd_report().stopped_after(Some(4.0));
+    let (html, text) = (page(&stopped), text::render(&stopped));
+    assert!(html.contains("Stopped early") && !html.contains("expects nothing"));
+    assert!(text.ends_with("\nStopped before its end, so nothing was judged.\n"), "{text}");
+    assert!(stopped.faults.iter().all(|fault| fault.from_s < 4.0));
+    assert_eq!((stopped.duration_s, stopped.checks.len()), (4.0, 0));
+}
+
+#[test]
+fn the_command_stands_on_the_page_as_it_was_typed() {
+    let mut report = odd_report();
+    report.command = Some("tidegate sim '/tmp/my scenario.toml' --seed 3 --short".to_owned());
+    let html = page(&report);
+    assert!(html.contains("tidegate sim &#39;/tmp/my scenario.toml&#39; --seed 3 --short</code>"));
+    report.command = None;
+    assert!(!page(&report).contains("Run it again"));
 }
 
 #[test]

@@ -71,10 +71,7 @@ pub fn run(scenario: &Scenario, seed: u64, options: &Options) -> Result<Report, 
     }
     let mut report = Report::new(scenario, Mode::Drill, seed, found);
     report.schedule = ScheduleReport::worst(schedules);
-    if stopped {
-        report.checks.clear();
-    }
-    Ok(report)
+    Ok(if stopped { report.stopped_after(None) } else { report })
 }
 
 fn notes(scenario: &Scenario, world: &ExecutorsWorld) -> Vec<String> {

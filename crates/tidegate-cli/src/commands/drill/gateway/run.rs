@@ -101,7 +101,7 @@ fn drill(
     }
     let given = options.target.as_ref().map(ToString::to_string);
     let said = Said { target: given, notes: target.notes, unset };
-    Ok(report(scenario, seed, &load, &schedule, said))
+    Ok(report(scenario, seed, load, &schedule, said))
 }
 
 /// What is told beside figures.
@@ -116,14 +116,14 @@ struct Said {
 fn report(
     scenario: &Scenario,
     seed: u64,
-    load: &Load,
+    load: Load,
     stats: &ScheduleStats,
     said: Said,
 ) -> Report {
     let stopped_s = load.stopped_at.map(|at| at.as_secs_f64());
     let book = match stopped_s {
-        Some(stopped_s) => load.book.clone().cut(stopped_s),
-        None => load.book.clone(),
+        Some(stopped_s) => load.book.cut(stopped_s),
+        None => load.book,
     };
     let mut findings = book.conclude();
     findings.figure(What::ScheduleErrorP99Ms, "all", None, stats.error_p99_ms);
@@ -151,13 +151,10 @@ fn report(
         }
     }
     report.schedule = Some(schedule::report(stats));
-    if let Some(stopped_s) = stopped_s {
-        report.checks.clear();
-        report.duration_s = stopped_s;
-        report.phases.retain(|span| span.from_s < stopped_s);
-        report.faults.retain(|fault| fault.from_s < stopped_s);
+    match stopped_s {
+        Some(stopped_s) => report.stopped_after(Some(stopped_s)),
+        None => report,
     }
-    report
 }
 
 // === impl Target ===

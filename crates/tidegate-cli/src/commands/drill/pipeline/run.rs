@@ -63,7 +63,7 @@ fn own(
     notes.extend(stage.end());
     let (drilled, truth) = done?;
     let lost = lost(&drilled.sent, truth.stored);
-    Ok(report(&scenario, seed, drilled, (lost, Some(truth.twice)), (address, notes)))
+    Ok(report(&scenario, seed, drilled, (lost, Some(truth.twice)), (None, notes)))
 }
 
 fn given(
@@ -84,7 +84,8 @@ fn given(
     );
     let acked = drilled.sent.iter().map(|sent| sent.acked).sum();
     let lost = lost(&drilled.sent, acked);
-    let mut report = report(&scenario, seed, drilled, (lost, None), (address, notes));
+    let target = Some(uri.to_string());
+    let mut report = report(&scenario, seed, drilled, (lost, None), (target, notes));
     report.checks.retain(|check| check.found.is_some());
     Ok(report)
 }
@@ -128,7 +129,7 @@ fn report(
     seed: u64,
     drilled: Drilled,
     (lost, twice): (u64, Option<u64>),
-    (address, notes): (String, Vec<String>),
+    (target, notes): (Option<String>, Vec<String>),
 ) -> Report {
     let Drilled { sent, recorder, schedule, stopped_at } = drilled;
     let mut findings = recorder.conclude(lost, twice);
@@ -142,15 +143,12 @@ fn report(
         ));
     }
     let mut report = Report::new(scenario, Mode::Drill, seed, findings);
-    report.target = Some(address);
+    report.target = target;
     report.schedule = Some(schedule.report(sent.len() as u64));
-    if let Some(stopped_at) = stopped_at {
-        report.checks.clear();
-        report.duration_s = stopped_at.as_secs_f64();
-        report.phases.retain(|span| span.from_s < report.duration_s);
-        report.faults.retain(|fault| fault.from_s < report.duration_s);
+    match stopped_at {
+        Some(stopped_at) => report.stopped_after(Some(stopped_at.as_secs_f64())),
+        None => report,
     }
-    report
 }
 
 /// What a reader must know of the senders.

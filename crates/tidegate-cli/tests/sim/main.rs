@@ -2,9 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+mod again;
+mod heeded;
+
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
-const DOCS: &str = include_str!("../../../docs/algorithms.md");
+const DOCS: &str = include_str!("../../../../docs/algorithms.md");
 
 fn sim(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
@@ -71,6 +75,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// A file with this scenario, for the test that is called so.
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("sim-{name}.toml"));
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
 #[test]
 fn a_scenario_that_ships_is_run_judged_and_reported() {
     let run = || sim(&["critical_alone", "--short"]);
@@ -97,11 +108,9 @@ fn machines_get_json_and_people_a_page() {
 
 #[test]
 fn a_range_that_is_missed_is_a_failure_that_says_which() {
-    let whole = include_str!("../../../scenarios/bimodal.toml");
-    let file = std::env::temp_dir().join(format!("tidegate-sim-{}.toml", std::process::id()));
-    std::fs::write(&file, whole.replace("max = 1200", "max = 12")).unwrap();
+    let whole = include_str!("../../../../scenarios/bimodal.toml");
+    let file = file("missed", &whole.replace("max = 1200", "max = 12"));
     let output = sim(&[file.to_str().unwrap(), "--short"]);
-    std::fs::remove_file(&file).unwrap();
     let report = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{report}");
     assert!(report.contains("MISSED") && report.contains("latency_p99_ms"), "{report}");
@@ -155,5 +164,16 @@ fn what_is_no_scenario_is_a_mistake_that_names_those_that_are() {
     for args in cases {
         assert_eq!(sim(args).status.code(), Some(2), "{args:?}");
     }
-    assert!(text(&sim(&["load_swep"]).stderr).contains("low_flood"));
+    let told = text(&sim(&["load_swep"]).stderr);
+    assert!(told.contains("low_flood") && told.contains("Did you mean load_sweep?"), "{told}");
+    assert!(text(&sim(&["nowhere.toml"]).stderr).contains("can't read nowhere.toml"));
+}
+
+#[test]
+fn the_list_explains_each_scenario_in_a_line() {
+    let output = sim(&["--list"]);
+    assert_eq!(output.status.code(), Some(0));
+    let list = text(&output.stdout);
+    let line = list.lines().find(|line| line.starts_with("executors_3x3 ")).unwrap();
+    assert!(line.contains(" executors ") && line.contains("Tasks of 50 ms"), "{line}");
 }

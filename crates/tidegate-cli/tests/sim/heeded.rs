@@ -1,0 +1,46 @@
+//! A flag does something, or it is refused with what it is for.
+
+use super::{sim, text};
+
+#[test]
+fn what_would_change_nothing_is_refused() {
+    let cases: [(&[&str], &[&str]); 12] = [
+        (
+            &["low_flood", "--executors", "3"],
+            &["--executors", "--compare placement=", "[executors]"],
+        ),
+        (&["low_flood", "--load", "0.5"], &["--load"]),
+        (&["--compare", "law=cubic", "--tasks", "200"], &["--tasks"]),
+        (&["--compare", "placement=pull", "low_flood"], &["low_flood", "--executors"]),
+        (&["--compare", "placement=pull", "--short"], &["--short", "tasks of its own"]),
+        (&["--compare", "law=cubic", "--until", "4"], &["--until", "name a scenario"]),
+        (&["--compare", "law=cubic", "low_flood"], &["low_flood has no pipeline"]),
+        (&["--compare", "pick=random", "sawtooth"], &["sawtooth has no gateway"]),
+        (&["--replay", "nowhere", "--rate", "2"], &["--rate", "recorded"]),
+        (&["sawtooth", "--rate", "2"], &["--rate", "rates of classes", "sawtooth"]),
+        (&["executors_3x3", "--workers", "2"], &["--workers", "executors_3x3"]),
+        (&["--list", "--short"], &["--list"]),
+    ];
+    for (args, says) in cases {
+        let output = sim(args);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
+        assert_eq!(text(&output.stdout), "", "{args:?}");
+        for part in says {
+            assert!(told.contains(part), "{args:?}: {part:?} is not in {told}");
+        }
+    }
+}
+
+#[test]
+fn laws_stand_side_by_side_in_a_scenario_of_a_pipeline() {
+    let run = || sim(&["--compare", "law=seed,cubic", "blocked_store", "--short"]);
+    let output = run();
+    let table = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows: Vec<_> = table.lines().collect();
+    assert_eq!(rows.len(), 2 + 2, "{table}");
+    assert!(rows[2].starts_with("| seed ") && rows[3].starts_with("| cubic "), "{table}");
+    assert_ne!(rows[2].replace("seed ", "cubic"), rows[3], "each has its own law");
+    assert_eq!(output.stdout, run().stdout);
+}
