@@ -6,7 +6,7 @@ use super::workers::TINY;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn what_was_expected_came_and_machines_can_read_it() {

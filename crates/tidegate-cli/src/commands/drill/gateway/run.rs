@@ -113,13 +113,7 @@ struct Said {
     unset: Unset,
 }
 
-fn report(
-    scenario: &Scenario,
-    seed: u64,
-    load: Load,
-    stats: &ScheduleStats,
-    said: Said,
-) -> Report {
+fn report(scenario: &Scenario, seed: u64, load: Load, stats: &ScheduleStats, said: Said) -> Report {
     let stopped_s = load.stopped_at.map(|at| at.as_secs_f64());
     let book = match stopped_s {
         Some(stopped_s) => load.book.cut(stopped_s),
