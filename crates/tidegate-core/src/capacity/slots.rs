@@ -266,8 +266,8 @@ impl ExecutorSlots {
     }
 
     /// Somebody still asks for an execution: its lease starts anew, and never ends earlier than before. False when
-    /// that fence holds no slot, or when the lease has run out, also where [`expire`](Self::expire) has yet to name
-    /// it. Without a fence, whoever knows the key may renew.
+    /// that fence holds no slot, or when the lease has run out, also where [`expire`](Self::expire) has yet to
+    /// name it. Without a fence, whoever knows the key may renew.
     pub fn renew(&mut self, key: &ExecutionKey, fence: Option<u64>, now: Duration) -> bool {
         let Some(run) = self.running.get_mut(key) else { return false };
         if fence.is_some_and(|fence| fence != run.fence) {

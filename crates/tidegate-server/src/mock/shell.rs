@@ -242,8 +242,8 @@ impl Shell {
         }
     }
 
-    /// The engine and the faults as they are now, and when that is. Nobody sees a fault whose time is over, however
-    /// late whatever ends faults is.
+    /// The engine and the faults as they are now, and when that is. Nobody sees a fault whose time is over,
+    /// however late whatever ends faults is.
     fn present(&self) -> (MutexGuard<'_, Inner>, Duration) {
         let mut inner = self.lock();
         let now = self.started.elapsed();

@@ -2,7 +2,7 @@
 
 use crate::support::{Answer, Client, TestGateway};
 use crate::traffic::{
-    CHAT, Flood, chat, fast_mock, post, post_json, slow_mock, until, until_known,
+    CHAT, Flood, chat, fast_mock, post, post_json, slow_mock, status, until, until_known,
 };
 use crate::worker::{Worker, page};
 use http_body_util::Full;
@@ -22,10 +22,6 @@ const SCRAPED: &str = "[routing]\nload = \"scrape\"\nscrape_interval_ms = 20\n";
 
 fn rank(stats: &Value) -> Value {
     stats["upstreams"][0]["load"]["ranks"][0].clone()
-}
-
-async fn status(gateway: &TestGateway) -> u16 {
-    Client::new(gateway.address).get("/work").await.status.as_u16()
 }
 
 #[tokio::test]
@@ -114,9 +110,14 @@ const BUSY_TEXT: &str = "TEXT named_metrics.kv_cache_usage_perc=0.95, \
                          named_metrics.num_requests_waiting=3.0";
 const BUSY_JSON: &str = r#"JSON {"named_metrics": {"kv_cache_usage_perc": 0.95}}"#;
 
+/// Believes what it was told for longer than any test takes.
 fn by_headers(orca: &str) -> String {
+    by_headers_for(60_000, orca)
+}
+
+fn by_headers_for(ttl_ms: u64, orca: &str) -> String {
     format!(
-        "[routing]\nload = \"headers\"\norca = \"{orca}\"\nreport_ttl_ms = 300\n\
+        "[routing]\nload = \"headers\"\norca = \"{orca}\"\nreport_ttl_ms = {ttl_ms}\n\
          active_decode_blocks_threshold = 0.85\n"
     )
 }
@@ -135,10 +136,19 @@ async fn load_in_the_headers_of_answers_is_asked_for_read_and_kept_from_the_clie
         assert_eq!(stats["upstreams"][0]["load_source"]["orca"], true);
         assert_eq!(rank(&stats)["report"]["active_decode_blocks"], 950);
         assert_eq!(status(&gateway).await, 503);
-        // Who is refused brings no news; that its word grows old does.
-        until(&gateway, "its word is old", |stats| rank(stats)["report"] == Value::Null).await;
-        assert_eq!(status(&gateway).await, 200);
     }
+}
+
+#[tokio::test]
+async fn load_in_the_headers_of_answers_grows_old() {
+    let worker = Worker::start().await;
+    worker.tell_in_headers(BUSY_TEXT);
+    let gateway = TestGateway::start(&by_headers_for(300, "ask"), &[worker.address]);
+    assert_eq!(status(&gateway).await, 200, "nothing is known yet");
+    assert_eq!(gateway.stats().await["upstreams"][0]["load_source"]["orca"], true, "it was read");
+    // Who is refused brings no news; that its word grows old does.
+    until(&gateway, "its word is old", |stats| rank(stats)["report"] == Value::Null).await;
+    assert_eq!(status(&gateway).await, 200);
 }
 
 #[tokio::test]

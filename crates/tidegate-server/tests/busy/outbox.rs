@@ -55,7 +55,7 @@ async fn first_come_first_served() {
         sent.push(send(&gateway, name, "normal").await);
     }
     assert_eq!(waiting(&gateway), (9, 10));
-    assert_eq!(worker.active(), 1);
+    eventually("one of them is there", || worker.active() == 1).await;
     worker.open();
     for one in sent {
         assert_eq!(one.await.unwrap().status, 200);

@@ -1,11 +1,12 @@
 //! A body that was looked into arrives as it was sent.
 
-use crate::support::{Answer, Client, TestGateway};
+use crate::support::{Answer, Client, TestGateway, undisturbed};
 use crate::traffic::{CHAT, post, upstream};
 use crate::worker::{Came, Worker};
 use bytes::Bytes;
 use http_body_util::Channel;
 use std::convert::Infallible;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -123,10 +124,17 @@ async fn what_is_no_json_passes_as_it_is() {
 async fn a_client_that_stops_while_its_body_is_looked_into_holds_nothing() {
     let (a, b, gateway) = two_models("[listen]\nheader_timeout_ms = 200\n").await;
     let client = Client::new(gateway.address);
-    let (mut sender, pieces) = Channel::<Bytes, Infallible>::new(1);
-    let request = client.request("POST", CHAT).body(pieces).unwrap();
-    sender.send_data(Bytes::from("{\"messages\":[")).await.unwrap();
-    let answer = Answer::read(client.begin(request).await.unwrap()).await;
+    let answer = undisturbed("a head comes within its time", async || {
+        let (mut sender, pieces) = Channel::<Bytes, Infallible>::new(1);
+        let request = client.request("POST", CHAT).body(pieces).unwrap();
+        sender.send_data(Bytes::from("{\"messages\":[")).await.unwrap();
+        let start = Instant::now();
+        let begun = client.begin(request).await;
+        assert!(start.elapsed() >= Duration::from_millis(200), "{begun:?} before its time");
+        // Closed without a word: the head itself came too late.
+        Some(Answer::read(begun.ok()?).await)
+    })
+    .await;
     let reason = answer.json()["reason"].clone();
     assert_eq!((answer.status.as_u16(), reason.as_str()), (408, Some("upload_stalled")));
     assert_eq!(a.came().len() + b.came().len(), 0);

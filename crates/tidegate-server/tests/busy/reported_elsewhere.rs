@@ -1,7 +1,9 @@
 //! What users of another busy-aware router report of it, each as a test.
 
-use crate::support::{Client, RawUpstream, TestGateway, eventually};
-use crate::traffic::{Flood, addresses, count, post_json, until, until_known, upstream};
+use crate::support::{Client, RawUpstream, Reserved, TestGateway, eventually};
+use crate::traffic::{
+    Flood, addresses, count, post_json, until, until_known, until_status, upstream,
+};
 use crate::worker::{Worker, page};
 use http_body_util::Full;
 use serde_json::{Value, json};
@@ -18,8 +20,7 @@ async fn a_worker_is_not_latched_busy_for_ever_on_stale_data() {
          active_prefill_tokens_threshold = 10000\nactive_requests_threshold = 8\n"
     );
     let gateway = TestGateway::start(&config, &[worker.address]);
-    until_known(&gateway).await;
-    assert_eq!(Client::new(gateway.address).get("/").await.status, 503);
+    until_status(&gateway, 503).await;
     worker.hold_pages();
     until(&gateway, "it is not taken for busy", |stats| stats["models"][0]["busy"] == 0).await;
     for _ in 0..10 {
@@ -87,10 +88,11 @@ async fn thresholds_can_be_cleared() {
 #[tokio::test]
 async fn overload_and_unavailability_are_told_apart() {
     let worker = Worker::start().await;
-    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gone = Reserved::new();
     let config = format!(
         "[[model]]\nname = \"busy\"\nactive_requests_threshold = 0\n[[model]]\nname = \"none\"\n\
-         [[upstream]]\nurl = \"http://{gone}\"\nmodels = [\"dead\"]\n{}",
+         [[upstream]]\nurl = \"http://{}\"\nmodels = [\"dead\"]\n{}",
+        gone.address,
         upstream(&worker, &["busy"])
     );
     let gateway = TestGateway::start(&config, &[]);

@@ -82,6 +82,20 @@ pub async fn until_known(gateway: &TestGateway) {
     until(gateway, "the load of all is known", known).await;
 }
 
+/// What a request gets.
+pub async fn status(gateway: &TestGateway) -> u16 {
+    Client::new(gateway.address).get("/work").await.status.as_u16()
+}
+
+/// Waits until a request gets this status.
+pub async fn until_status(gateway: &TestGateway, wanted: u16) {
+    let start = Instant::now();
+    while status(gateway).await != wanted {
+        assert!(start.elapsed() < BOUND, "a request never got {wanted}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 pub fn addresses(workers: &[Worker]) -> Vec<SocketAddr> {
     workers.iter().map(|worker| worker.address).collect()
 }

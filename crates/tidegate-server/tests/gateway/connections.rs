@@ -1,4 +1,5 @@
-use crate::support::{Client, TestGateway, Upstream, eventually, raw};
+use crate::support::{Client, TestGateway, Upstream, eventually, raw, undisturbed};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -53,9 +54,17 @@ async fn a_busy_connection_outlives_the_time_for_quiet_ones() {
     let upstream = Upstream::closed().await;
     let gateway = TestGateway::start("[listen]\nheader_timeout_ms = 100\n", &[upstream.address]);
     let client = Client::new(gateway.address);
-    let answer = tokio::spawn(async move { client.get("/").await });
-    eventually("it is in flight", || gateway.in_flight() == 1).await;
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let answer = undisturbed("a head comes within its time", async || {
+        let start = Instant::now();
+        let answer = tokio::spawn(async move { client.get("/").await });
+        let settled = || gateway.in_flight() == 1 || answer.is_finished();
+        eventually("it is in flight, or was too late", settled).await;
+        let late = start.elapsed() >= Duration::from_millis(100);
+        assert!(late || !answer.is_finished(), "closed after {:?}", start.elapsed());
+        (!answer.is_finished()).then_some(answer)
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
     upstream.gate.open();
     assert_eq!(answer.await.unwrap().status, 200);
 }

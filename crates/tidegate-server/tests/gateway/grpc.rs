@@ -1,4 +1,4 @@
-use crate::support::{Client, TestGateway, Upstream, eventually};
+use crate::support::{Client, Reserved, TestGateway, Upstream, eventually};
 use http_body_util::Full;
 use std::net::SocketAddr;
 use tonic::Code;
@@ -85,8 +85,8 @@ async fn a_refusal_speaks_grpc() {
 
 #[tokio::test]
 async fn a_dead_upstream_is_unavailable() {
-    let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let gateway = TestGateway::start("", &[dead]);
+    let dead = Reserved::new();
+    let gateway = TestGateway::start("", &[dead.address]);
     let status = client(&gateway).await.check(check("tide")).await.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable);
     gateway.balances().await;

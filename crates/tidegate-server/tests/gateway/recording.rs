@@ -1,4 +1,4 @@
-use crate::support::{Client, TestGateway, Upstream, eventually};
+use crate::support::{Client, Reserved, TestGateway, Upstream, eventually, undisturbed};
 use bytes::Bytes;
 use http::Response;
 use http_body_util::{BodyExt, Full};
@@ -27,8 +27,29 @@ fn decisions(lines: &[Value]) -> Vec<&Value> {
     lines.iter().filter(|line| line.get("at_us").is_some()).collect()
 }
 
+/// The lines until there are so many decisions among them. Then it is hung up on.
+async fn lines_of(response: Response<Incoming>, count: usize) -> Vec<Value> {
+    let (mut body, mut text) = (response.into_body(), String::new());
+    loop {
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let lines: Vec<_> =
+            whole.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+        if decisions(&lines).len() >= count {
+            return lines;
+        }
+        let frame = body.frame().await.expect("it goes on").expect("it is whole");
+        let bytes = frame.into_data().expect("it has no trailers");
+        text.push_str(std::str::from_utf8(&bytes).expect("it is text"));
+    }
+}
+
 #[tokio::test]
 async fn every_decision_is_told_when_its_end_is_known() {
+    undisturbed("three requests while it records", async || told_in_time().await).await;
+}
+
+/// Whether all was done while somebody recorded; if it was, it is judged.
+async fn told_in_time() -> Option<()> {
     let upstream = Upstream::closed().await;
     let toml = "[admission]\nglobal_limit = 2\nhigh_limit = 1\nnormal_limit = 1\nlow_limit = 1\n\
                 [[client]]\nname = \"dash\"\ntoken = \"0123456789abcdef\"\n";
@@ -37,6 +58,7 @@ async fn every_decision_is_told_when_its_end_is_known() {
     let early = tokio::spawn(async move { client.get_as("/early", "high").await.status });
     eventually("the first is in flight", || gateway.in_flight() == 1).await;
 
+    let start = Instant::now();
     let recording = record(&gateway, "/v1/decisions?for_s=3").await;
     assert_eq!(recording.headers()["content-type"], "application/x-ndjson");
     let request = client.request("GET", "/held").header("tidegate-token", "0123456789abcdef");
@@ -49,6 +71,9 @@ async fn every_decision_is_told_when_its_end_is_known() {
         (early.await.unwrap(), held.await.unwrap()),
         (200.try_into().unwrap(), 200.try_into().unwrap())
     );
+    if start.elapsed() >= Duration::from_secs(2) {
+        return None;
+    }
 
     let lines = lines(recording).await;
     let head = &lines[0];
@@ -70,17 +95,19 @@ async fn every_decision_is_told_when_its_end_is_known() {
         (&"time".into(), &3.into(), &0.into())
     );
     assert!(!gateway.inner().shared().journal.is_on(), "nobody records any more");
+    Some(())
 }
 
 #[tokio::test]
 async fn what_others_refuse_is_told_with_the_time_it_held_its_place() {
-    let gateway = TestGateway::start("", &["127.0.0.1:1".parse().unwrap()]);
-    let recording = record(&gateway, "/v1/decisions?for_s=1").await;
+    let nobody = Reserved::new();
+    let gateway = TestGateway::start("", &[nobody.address]);
+    let recording = record(&gateway, "/v1/decisions?for_s=600").await;
     let client = Client::new(gateway.address);
     for _ in 0..8 {
         assert_ne!(client.get("/").await.status, 200);
     }
-    let lines = lines(recording).await;
+    let lines = lines_of(recording, 8).await;
     let told = decisions(&lines);
     assert_eq!(told.len(), 8);
     assert!(told.iter().all(|line| line["took_us"].is_u64()), "{told:?}");
@@ -88,8 +115,15 @@ async fn what_others_refuse_is_told_with_the_time_it_held_its_place() {
 
 #[tokio::test]
 async fn a_recorder_that_stops_reading_holds_up_nobody_and_is_told_what_it_lost() {
+    undisturbed("all is decided while it records", async || lost_in_time().await).await;
+}
+
+/// Whether all was done while somebody recorded, which a recorder that is waited for would prevent for ever; if it
+/// was, it is judged.
+async fn lost_in_time() -> Option<()> {
     let upstream = Upstream::start().await;
     let gateway = TestGateway::start("", &[upstream.address]);
+    let start = Instant::now();
     let recording = record(&gateway, "/v1/decisions?for_s=10").await;
     let journal = &gateway.inner().shared().journal;
     // More than its buffer and all buffers of the sockets hold, told from here: thousands of requests would
@@ -102,13 +136,14 @@ async fn a_recorder_that_stops_reading_holds_up_nobody_and_is_told_what_it_lost(
         client: Some("a client with a name that is about as long as they are".into()),
     };
     let told = 400_000;
-    let start = Instant::now();
     for _ in 0..told {
         journal.tell(&decision);
     }
-    assert!(start.elapsed() < Duration::from_secs(10), "it was never waited for");
     for _ in 0..20 {
         assert_eq!(Client::new(gateway.address).get("/").await.status, 200);
+    }
+    if start.elapsed() >= Duration::from_secs(9) {
+        return None;
     }
     assert_eq!(Client::new(gateway.admin).get("/v1/stats").await.status, 200);
 
@@ -122,6 +157,7 @@ async fn a_recorder_that_stops_reading_holds_up_nobody_and_is_told_what_it_lost(
     let written = decisions(&lines).len() as u64;
     assert_eq!(end["decisions"].as_u64(), Some(written));
     assert_eq!(written + lost, told + 20, "each is told or counted");
+    Some(())
 }
 
 #[tokio::test]

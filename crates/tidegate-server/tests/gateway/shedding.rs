@@ -1,9 +1,9 @@
 //! Refusals, as a client sees them.
 
-use crate::support::{Client, TestGateway, Upstream, eventually};
+use crate::support::{Client, TestGateway, Upstream, eventually, undisturbed};
 use bytes::Bytes;
 use http_body_util::{Empty, Full};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -122,6 +122,7 @@ async fn the_advice_follows_how_fast_places_come_free() {
         client.get_as("/", "low").await;
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    gateway.balances().await;
     upstream.gate.close();
     let held = hold(&gateway, "low", 1).await;
     let flowing = advised().await;
@@ -219,24 +220,30 @@ async fn a_small_body_that_comes_a_moment_later_does_not_cost_the_connection() {
     let upstream = Upstream::closed().await;
     let gateway = TestGateway::start(SMALL, &[upstream.address]);
     let held = hold(&gateway, "low", 2).await;
-    let mut tcp = TcpStream::connect(gateway.address).await.unwrap();
-    tcp.set_nodelay(true).unwrap();
-    for _ in 0..10 {
-        let head =
-            "POST / HTTP/1.1\r\nhost: x\r\ntidegate-priority: low\r\ncontent-length: 4\r\n\r\n";
-        tcp.write_all(head.as_bytes()).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        tcp.write_all(b"body").await.unwrap();
-        let mut answer = vec![0; 4096];
-        let read = tcp.read(&mut answer).await.unwrap();
-        let answer = String::from_utf8_lossy(&answer[..read]);
-        assert!(
-            answer.starts_with("HTTP/1.1 503") && !answer.contains("connection: close"),
-            "{answer}"
-        );
-    }
-    // One that does not come soon is not waited for, and the end is announced.
     let head = "POST / HTTP/1.1\r\nhost: x\r\ntidegate-priority: low\r\ncontent-length: 4\r\n\r\n";
+    // How long such a body is waited for.
+    let soon = Duration::from_millis(50);
+    let mut tcp = undisturbed("ten bodies come soon", async || {
+        let mut tcp = TcpStream::connect(gateway.address).await.unwrap();
+        tcp.set_nodelay(true).unwrap();
+        for _ in 0..10 {
+            let start = Instant::now();
+            tcp.write_all(head.as_bytes()).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let sent = tcp.write_all(b"body").await;
+            let mut answer = vec![0; 4096];
+            let read = tcp.read(&mut answer).await.unwrap();
+            let answer = String::from_utf8_lossy(&answer[..read]);
+            assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+            if sent.is_err() || answer.contains("connection: close") {
+                assert!(start.elapsed() >= soon, "after {:?}: {answer}", start.elapsed());
+                return None;
+            }
+        }
+        Some(tcp)
+    })
+    .await;
+    // One that does not come soon is not waited for, and the end is announced.
     tcp.write_all(head.as_bytes()).await.unwrap();
     let mut answer = String::new();
     tcp.read_to_string(&mut answer).await.unwrap();

@@ -1,6 +1,7 @@
-use crate::support::{Client, RawUpstream, TestGateway, eventually, raw};
+use crate::support::{Client, RawUpstream, TestGateway, eventually, raw, undisturbed};
 use futures_util::{SinkExt, StreamExt};
 use http_body_util::Full;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{accept_async, connect_async};
@@ -20,20 +21,37 @@ async fn echoing_websocket() -> RawUpstream {
     .await
 }
 
+/// How long a tunnel may be silent in these tests.
+const IDLE: Duration = Duration::from_millis(500);
+
 #[tokio::test]
 async fn a_websocket_passes_through_and_holds_its_permit_while_it_is_open() {
     let upstream = echoing_websocket().await;
     let gateway =
         TestGateway::start("[proxy]\nstream_idle_timeout_ms = 500\n", &[upstream.address]);
-    let (mut socket, response) =
-        connect_async(format!("ws://{}/chat", gateway.address)).await.unwrap();
-    assert_eq!(response.status(), 101);
-    for number in 0..100 {
-        let text = format!("message {number}");
-        socket.send(Message::text(text.clone())).await.unwrap();
-        assert_eq!(socket.next().await.unwrap().unwrap().into_text().unwrap(), text);
-    }
-    assert_eq!(gateway.in_flight(), 1);
+    let mut socket = undisturbed("a hundred messages without a pause", async || {
+        let mut last = Instant::now();
+        let (mut socket, response) =
+            connect_async(format!("ws://{}/chat", gateway.address)).await.unwrap();
+        assert_eq!(response.status(), 101);
+        for number in 0..100 {
+            let since = std::mem::replace(&mut last, Instant::now());
+            let text = format!("message {number}");
+            let sent = socket.send(Message::text(text.clone())).await;
+            match socket.next().await {
+                Some(Ok(message)) => assert_eq!(message.into_text().unwrap(), text),
+                ended => {
+                    assert!(since.elapsed() >= IDLE, "{ended:?} after {:?}", since.elapsed());
+                    return None;
+                }
+            }
+            sent.unwrap();
+        }
+        let held = gateway.in_flight();
+        assert!(held == 1 || last.elapsed() >= IDLE, "{held} in flight");
+        (held == 1).then_some(socket)
+    })
+    .await;
     socket.close(None).await.unwrap();
     while socket.next().await.is_some() {}
     // The client keeps its half of the connection open, which must not hold the permit.

@@ -35,7 +35,7 @@ fn ad32_chaos_6_critical_is_never_dropped_at_full_saturation_and_takes_at_most_t
             while tracker.lanes().total() < 100 {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
-            let flood = Flood::start(address).await;
+            let flood = Flood::start(address, unloaded).await;
             let saturated = probe(&mut wire).await;
             assert!(tracker.lanes().total() >= 100, "saturated all the while");
             assert!(flood.stop().await > 0, "more was asked for than was there");
@@ -78,7 +78,8 @@ async fn fill(address: SocketAddr) -> Vec<JoinHandle<u16>> {
     held
 }
 
-/// A thousand requests a second of every priority, all of which are refused.
+/// Requests of every priority, all of which are refused: a thousand a second, or as many for each probe where
+/// those take long, so that a slow machine has no more to do beside them than a fast one.
 struct Flood {
     stop: Arc<AtomicBool>,
     refused: Arc<AtomicU64>,
@@ -86,7 +87,8 @@ struct Flood {
 }
 
 impl Flood {
-    async fn start(address: SocketAddr) -> Self {
+    async fn start(address: SocketAddr, probe_s: f64) -> Self {
+        let each = Duration::from_millis(4).max(Duration::from_secs_f64(probe_s) * 12);
         let (stop, refused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let mut tasks = Vec::new();
         for priority in ["high", "normal", "low", "low"] {
@@ -94,7 +96,7 @@ impl Flood {
             let request = request("GET", "/", priority);
             let (stop, refused) = (Arc::clone(&stop), Arc::clone(&refused));
             tasks.push(tokio::spawn(async move {
-                let mut ticks = interval(Duration::from_millis(4));
+                let mut ticks = interval(each);
                 while !stop.load(Ordering::Relaxed) {
                     ticks.tick().await;
                     assert_eq!(wire.exchange(&request).await, 503);

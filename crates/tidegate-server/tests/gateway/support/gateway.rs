@@ -72,3 +72,15 @@ pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
+
+/// Tries until a try was not spoiled by the machine, which it tells by `None`: what is promised to who is in time
+/// can't be judged by who was not. A try that was in time and still fails has to panic by itself.
+pub async fn undisturbed<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(done) = attempt().await {
+            return done;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "always disturbed: {what}");
+    }
+}

@@ -11,8 +11,14 @@ pub struct Database {
     schema: String,
 }
 
+/// A connection by which it can be held up.
+pub struct Blocker {
+    client: Client,
+    lock: String,
+}
+
 /// Nobody else reads or writes until this is lifted or dropped.
-pub struct Blocked(Client);
+pub struct Blocked(Blocker);
 
 impl Database {
     pub fn shared() -> Self {
@@ -26,18 +32,30 @@ impl Database {
 
     /// Holds up everything that the store does from now on. Its tables must be there.
     pub async fn block(&self) -> Blocked {
+        self.blocker().await.block().await
+    }
+
+    /// Who can hold it up without having to connect first.
+    pub async fn blocker(&self) -> Blocker {
         let url = self.server.url("sslmode=disable");
         let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
         tokio::spawn(connection);
         let tables = ["records", "sums", "senders"].map(|name| format!("{}.{name}", self.schema));
         let lock = format!("BEGIN; LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", tables.join(", "));
-        client.batch_execute(&lock).await.unwrap();
-        Blocked(client)
+        Blocker { client, lock }
+    }
+}
+
+impl Blocker {
+    pub async fn block(self) -> Blocked {
+        self.client.batch_execute(&self.lock).await.unwrap();
+        Blocked(self)
     }
 }
 
 impl Blocked {
-    pub async fn lift(self) {
-        self.0.batch_execute("ROLLBACK").await.unwrap();
+    pub async fn lift(self) -> Blocker {
+        self.0.client.batch_execute("ROLLBACK").await.unwrap();
+        self.0
     }
 }

@@ -82,10 +82,14 @@ impl Peer {
         }
     }
 
+    /// The next refusal. Signs of life may come before it, which tell of nothing.
     pub async fn reject(&mut self) -> Reject {
-        match self.next().await {
-            Some(Said::Reject(reject)) => reject,
-            other => panic!("no reject but {other:?}"),
+        loop {
+            match self.next().await {
+                Some(Said::Reject(reject)) => return reject,
+                Some(Said::Ack(ack)) if ack.seqs.is_empty() => {}
+                other => panic!("no reject but {other:?}"),
+            }
         }
     }
 
