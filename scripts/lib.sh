@@ -46,8 +46,15 @@ apt_install() {
 
 apt_quietly() {
   export DEBIAN_FRONTEND=noninteractive
-  apt-get update -q || return
-  apt-get install -q -y --no-install-recommends "$@"
+  # A fresh machine often updates itself in the background. apt can wait for the lock on packages, but not for that
+  # on their lists: those are asked for again.
+  local patient=(-q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3) try
+  for try in 1 2 3 4 5 6; do
+    apt-get update "${patient[@]}" && break
+    [[ $try != 6 ]] || return
+    sleep 10
+  done
+  apt-get install "${patient[@]}" -y --no-install-recommends "$@"
 }
 
 # Packages of servers start them when they are installed; only their programs are wanted. A policy that says

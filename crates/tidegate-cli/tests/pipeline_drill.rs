@@ -14,11 +14,36 @@ use tidegate_server::ingest::{Flushed, Ingest};
 /// Load that shares its processor with other load measures that.
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn drill(args: &[&str]) -> Output {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    let folder = env!("CARGO_TARGET_TMPDIR");
-    command.arg("drill").args(args).env_clear().env("TMPDIR", folder).output().expect("it starts")
+/// A folder that goes with its test. What a killed test has left is not in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("pipeline-drill-{name}-{}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&path).expect("the folder of tests can be written to");
+        Self(path)
+    }
+
+    /// Drills, with what a drill keeps for a while in here too.
+    fn drill(&self, args: &[&str]) -> Output {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.arg("drill").args(args).env_clear().env("TMPDIR", &self.0);
+        command.output().expect("it starts")
+    }
+
+    fn scenario(&self, text: &str) -> String {
+        let path = self.0.join("scenario.toml");
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 fn report(output: &Output) -> Value {
@@ -37,9 +62,29 @@ fn figure(report: &Value, what: &str) -> f64 {
     found.and_then(|found| found["value"].as_f64()).unwrap_or_else(|| panic!("no {what}"))
 }
 
+/// The shipped scenario with a store that stands still for 5.5 s of its short form, and not for 2.5: windows have
+/// to be seen at their least meanwhile, by a process that may not run for a second of it. That this takes no more
+/// than 3.4 s is for the simulator to say, which has no machine.
+fn longer() -> String {
+    let mut text = include_str!("../../../scenarios/blocked_store.toml").to_owned();
+    for (shipped, here) in [
+        ("\nduration_s = 40\n", "\nduration_s = 56\n"),
+        ("\nduration_s = 10\n", "\nduration_s = 14\n"),
+        ("part = 6\n", "part = 10\n"),
+        ("until_s = 28\n", "until_s = 40\n"),
+        ("max = 3.4\n", "max = 5.5\n"),
+    ] {
+        assert_eq!(text.matches(shipped).count(), 1, "{shipped:?} in {text}");
+        text = text.replace(shipped, here);
+    }
+    text
+}
+
 #[test]
 fn a_real_store_that_stands_still_loses_nothing_and_flows_again() {
-    let output = drill(&["blocked_store", "--short", "--json", "--no-progress"]);
+    let folder = Folder::new("blocked");
+    let path = folder.scenario(&longer());
+    let output = folder.drill(&[&path, "--short", "--json", "--no-progress"]);
     let report = report(&output);
     // A busy machine may take from the store what is its due; what is promised whatever the machine is this.
     for what in ["lost", "twice", "windows_least_s", "recovery_s", "held_of_budget"] {
@@ -50,7 +95,7 @@ fn a_real_store_that_stands_still_loses_nothing_and_flows_again() {
     assert_eq!(report["target"], Value::Null);
     assert_eq!(report["command"], "tidegate drill blocked_store --seed 1 --short");
     let due = report["schedule"]["due"].as_u64().unwrap();
-    assert!((70_000..80_000).contains(&due), "1.5 × 4 s and 0.25 × 6 s of 10,000: {due}");
+    assert!((80_000..90_000).contains(&due), "1.5 × 4 s and 0.25 × 10 s of 10,000: {due}");
     assert!(figure(&report, "stored_of_possible") > 0.7, "{}", report["figures"]);
     // While nothing was stored, nothing was acknowledged, and senders were told to hold back.
     let chart = |title: &str| {
@@ -65,8 +110,8 @@ fn a_real_store_that_stands_still_loses_nothing_and_flows_again() {
     let stored = points(&chart("offered and stored")[1]);
     assert!(stored.contains(&(5.0, 0.0)), "{stored:?}");
     let told = points(&chart("senders are told")[0]);
-    assert!(told.iter().any(|(at_s, level)| (5.5..7.5).contains(at_s) && *level == 3.0));
-    let left = std::fs::read_dir(env!("CARGO_TARGET_TMPDIR")).unwrap().filter(|entry| {
+    assert!(told.iter().any(|(at_s, level)| (5.5..10.0).contains(at_s) && *level == 3.0));
+    let left = std::fs::read_dir(&folder.0).unwrap().filter(|entry| {
         let name = entry.as_ref().unwrap().file_name();
         name.to_string_lossy().starts_with("tidegate-drill-")
     });
@@ -76,18 +121,16 @@ fn a_real_store_that_stands_still_loses_nothing_and_flows_again() {
 /// An ingestion as it ships, and its folder.
 struct Elsewhere {
     ingest: Ingest,
-    folder: PathBuf,
+    folder: Folder,
 }
 
 impl Elsewhere {
     fn start() -> Self {
-        let name = format!("pipeline-drill-{}", std::process::id());
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::create_dir_all(&folder).expect("the folder of tests can be written to");
+        let folder = Folder::new("elsewhere");
         let mut config = Config::from_toml("").expect("the defaults are valid").ingest;
         config.frames_address.set_port(0);
         config.lines_address.set_port(0);
-        config.store = folder.join("store").to_string_lossy().into_owned();
+        config.store = folder.0.join("store").to_string_lossy().into_owned();
         Self { ingest: Ingest::start(&config).expect("it starts"), folder }
     }
 }
@@ -107,11 +150,11 @@ fn an_ingestion_that_runs_elsewhere_is_drilled_without_faults() {
             { what = "windows_least_s", max = 3.4 },
         ]
     "#;
-    let path = elsewhere.folder.join("little.toml");
-    std::fs::write(&path, text).unwrap();
+    let path = elsewhere.folder.scenario(text);
     let view = elsewhere.ingest.view();
     let target = format!("http://{}", view.frames_address());
-    let output = drill(&[path.to_str().unwrap(), "--target", &target, "--json", "--no-progress"]);
+    let args = [&path, "--target", &target, "--json", "--no-progress"];
+    let output = elsewhere.folder.drill(&args);
     let report = report(&output);
     assert_eq!(output.status.code(), Some(0), "{report}");
     assert_eq!(check(&report, "lost").unwrap()["holds"], true);
@@ -125,14 +168,14 @@ fn an_ingestion_that_runs_elsewhere_is_drilled_without_faults() {
     assert!((3_500..4_500).contains(&due), "{due}");
     assert_eq!(view.stats().counts.records_stored, due);
     assert_eq!(elsewhere.ingest.shutdown(Duration::from_secs(10)), Flushed::All);
-    std::fs::remove_dir_all(&elsewhere.folder).unwrap();
 }
 
 #[test]
 fn where_nobody_takes_frames_it_says_so() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let target = format!("http://{free}");
-    let output = drill(&["blocked_store", "--short", "--target", &target, "--no-progress"]);
+    let args = ["blocked_store", "--short", "--target", &target, "--no-progress"];
+    let output = Folder::new("nobody").drill(&args);
     assert_eq!(output.status.code(), Some(1));
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("takes no frames"), "{error}");

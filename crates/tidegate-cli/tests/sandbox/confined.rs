@@ -1,10 +1,11 @@
 //! What reaches for what is not its own.
 
-use crate::bench::{Bench, Mode, runs, unique, wait_until, work};
+use crate::bench::{Bench, Mode, PATIENCE, config, runs, unique, wait_until, work};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use tidegate::task::{EndReason, Outcome};
+use tidegate_server::worker::process::ProcessConfig;
 
 const MODES: [Mode; 2] = [Mode::All, Mode::NoBubblewrap];
 const EVERY_MODE: [Mode; 3] = [Mode::All, Mode::NoBubblewrap, Mode::WatcherOnly];
@@ -34,7 +35,9 @@ async fn a_grandchild_in_a_session_of_its_own() {
 #[tokio::test]
 async fn what_leaves_a_moment_later_is_no_leftover() {
     for mode in MODES {
-        let bench = Bench::new(mode).await;
+        // It is waited for until it has left, however long a busy machine takes for that.
+        let patient = ProcessConfig { leave_within: PATIENCE / 2, ..config(mode) };
+        let bench = Bench::with(patient).await;
         let ran = bench.run("sh", "sleep 0.01 & echo done").await;
         assert_eq!((ran.ending.stopped.len(), ran.out.as_str()), (0, "done\n"), "{}", ran.story());
     }

@@ -14,6 +14,10 @@ pub struct ProcessConfig {
     pub layers: Layers,
     /// Between the request to end and the end. Default 2 s.
     pub grace: Duration,
+    /// How long processes may take to leave after their task's first has left, before they are ended as leftovers:
+    /// a pipeline's other end, or the helper of a runtime that waits for its parent's end. Default 300 ms, less
+    /// than the 10 s after which a supervisor that does not end what it was told to is killed itself.
+    pub leave_within: Duration,
     /// What can be run besides `python` and `sh`; one of those names replaces what would be found.
     pub runtimes: Vec<RuntimeConfig>,
     /// What every task may read besides the system's programs and libraries.
@@ -106,6 +110,7 @@ impl Default for ProcessConfig {
             folder: std::env::temp_dir().join(format!("tidegate-work-{user}")),
             layers: Layers::default(),
             grace: Duration::from_secs(2),
+            leave_within: Duration::from_millis(300),
             runtimes: Vec::new(),
             readable: Vec::new(),
             uid_first: 60_800,

@@ -251,6 +251,7 @@ impl ProcessRunner {
             landlock: self.layers.landlock,
             seccomp: self.layers.seccomp,
             watcher: self.layers.watcher,
+            leave_ms: u64::try_from(self.config.leave_within.as_millis()).unwrap_or(u64::MAX),
         }
     }
 

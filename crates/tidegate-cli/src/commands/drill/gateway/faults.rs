@@ -147,6 +147,8 @@ impl Due {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io;
+    use std::net::TcpListener;
 
     fn fault(kind: FaultKind, from_s: f64, at: &[u16]) -> Fault {
         Fault {
@@ -184,18 +186,22 @@ mod tests {
             fault = [{ kind = "dead", from_s = 0, until_s = 1 }]
             "#,
         );
-        let nobody = Uri::from_static("http://127.0.0.1:1");
-        let timeline = |start: bool| {
-            let timeline = Timeline::new(scenario.as_ref().unwrap(), vec![nobody.clone()]).unwrap();
-            if start {
-                timeline.start(Instant::now());
-                thread::sleep(Duration::from_millis(100));
-            }
-            timeline.end()
+        let worker = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", worker.local_addr().unwrap());
+        let timeline = || {
+            let workers = vec![url.parse().unwrap()];
+            Timeline::new(scenario.as_ref().unwrap(), workers).unwrap()
         };
-        assert_eq!(timeline(false), Unset::default());
-        let unset = timeline(true);
-        assert!(unset.notes[0].starts_with("dead was not set at http://127.0.0.1:1"));
+        assert_eq!(timeline().end(), Unset::default());
+        worker.set_nonblocking(true).unwrap();
+        assert_eq!(worker.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock, "nobody came");
+        worker.set_nonblocking(false).unwrap();
+        let started = timeline();
+        started.start(Instant::now());
+        // It is asked, and says nothing.
+        drop(worker.accept().unwrap());
+        let unset = started.end();
+        assert!(unset.notes[0].starts_with(&format!("dead was not set at {url}")));
         assert_eq!((unset.faults.len(), unset.nowhere.len()), (1, 1));
     }
 }

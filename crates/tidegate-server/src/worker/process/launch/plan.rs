@@ -32,6 +32,8 @@ pub(in crate::worker::process) struct Plan {
     pub(in crate::worker::process) landlock: bool,
     pub(in crate::worker::process) seccomp: bool,
     pub(in crate::worker::process) watcher: bool,
+    /// How long its other processes may take to leave after its first.
+    pub(in crate::worker::process) leave_ms: u64,
 }
 
 /// How much a task may use.
@@ -153,6 +155,7 @@ mod tests {
             landlock: false,
             seccomp: true,
             watcher: false,
+            leave_ms: 7,
         }
     }
 

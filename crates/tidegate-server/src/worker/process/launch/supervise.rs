@@ -15,10 +15,7 @@ use std::time::{Duration, Instant};
 /// Between two looks at the task. Memory is filled at some gigabytes a second, so a task passes its limit by some
 /// hundred megabytes at worst, and by none when the kernel's limit holds first.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
-/// Processes that are about to leave when the first has left get so long to do so: a pipeline's other end, or the
-/// helper of a runtime that waits for its parent's end.
-const LEAVE_WITHIN: Duration = Duration::from_millis(300);
-/// Between two looks at whether they have.
+/// Between two looks at whether processes have left that were about to.
 const LEAVE_LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Starts the task that the worker describes, and says how it ended when nothing of it is left.
@@ -93,6 +90,7 @@ struct Supervisor {
     end: Option<OwnedFd>,
     told: bool,
     breach: Option<Breach>,
+    leave_within: Duration,
 }
 
 impl Supervisor {
@@ -105,6 +103,7 @@ impl Supervisor {
             end: sys::pidfd_open(first, PidfdFlags::empty()).ok(),
             told: false,
             breach: None,
+            leave_within: Duration::from_millis(plan.leave_ms),
         }
     }
 
@@ -172,20 +171,29 @@ impl Supervisor {
 
     /// How many did not leave with the first.
     fn end_leftovers(&mut self) -> u32 {
-        let until = Instant::now() + LEAVE_WITHIN;
-        loop {
-            let left = self.brood.alive();
-            if left.is_empty() {
-                self.brood.reap();
-                return 0;
-            }
-            if Instant::now() >= until {
-                self.brood.kill();
-                return u32::try_from(left.len()).unwrap_or(u32::MAX);
-            }
-            thread::sleep(LEAVE_LOOK_EVERY);
+        let until = Instant::now() + self.leave_within;
+        let left = left_after(until, Instant::now, || {
             self.brood.reap();
+            self.brood.alive().len()
+        });
+        match left {
+            0 => drop(self.brood.reap()),
+            _ => self.brood.kill(),
         }
+        u32::try_from(left).unwrap_or(u32::MAX)
+    }
+}
+
+/// How many have not left by then. The last look begins after that time: who is late to look does not take those
+/// for left behind who went meanwhile.
+fn left_after(until: Instant, now: impl Fn() -> Instant, mut look: impl FnMut() -> usize) -> usize {
+    loop {
+        let is_last = now() >= until;
+        let left = look();
+        if left == 0 || is_last {
+            return left;
+        }
+        thread::sleep(LEAVE_LOOK_EVERY);
     }
 }
 
@@ -193,5 +201,38 @@ fn exit(status: WaitStatus) -> Exit {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => Exit::Code(code),
         (None, signal) => Exit::Signal(signal.unwrap_or(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn who_leaves_while_the_supervisor_does_not_run_is_not_left_behind() {
+        let start = Instant::now();
+        let (now, looks) = (Cell::new(start), Cell::new(0));
+        // The supervisor is held up for an hour right after its first look.
+        let look = || {
+            looks.set(looks.get() + 1);
+            now.set(start + Duration::from_secs(3_600));
+            usize::from(looks.get() == 1)
+        };
+        assert_eq!(left_after(start + Duration::from_millis(300), || now.get(), look), 0);
+        assert_eq!(looks.get(), 2);
+    }
+
+    #[test]
+    fn who_stays_is_left_behind_when_the_time_is_over_and_not_before() {
+        let start = Instant::now();
+        let now = Cell::new(start);
+        let until = start + Duration::from_millis(300);
+        let look = || {
+            now.set(now.get() + Duration::from_millis(100));
+            3
+        };
+        assert_eq!(left_after(until, || now.get(), look), 3);
+        assert_eq!(now.get(), until + Duration::from_millis(100), "one look after it");
     }
 }
