@@ -13,10 +13,10 @@ const OTHERS_MAX: f64 = 0.2;
 
 /// Drills a scenario and fails with all that was missed, what the machine did, and what was measured.
 ///
-/// A generator that was itself late says so, and what was missed then is measured again. What the target did to the
-/// schedule, as a connection that it refused or was slow to take, is no such lateness, and is judged at once. There
-/// is no verdict on what was missed only while others kept the processors busy, and a line says so: that was not
-/// measured here.
+/// A generator that was itself late says so, and what was missed then is measured again. What the target did to
+/// the schedule, as a connection that it refused or was slow to take, is no such lateness, and is judged at once.
+/// There is no verdict on what was missed only while others kept the processors busy, and a line says so: that
+/// was not measured here.
 #[track_caller]
 fn holds(name: &str) {
     let _alone = alone();
