@@ -127,6 +127,39 @@ fn who_takes_connections_and_says_nothing_is_said_to() {
     said.failed_with(1, &["answered nothing at all"]);
 }
 
+/// A server that answers once on each connection, and is gone after so many of them.
+fn gone_after(connections: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok).take(connections) {
+            thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone()?).lines().map_while(Result::ok);
+                if lines.by_ref().take_while(|line| !line.is_empty()).count() > 0 {
+                    let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+                    stream.write_all(head)?;
+                }
+                Ok::<_, std::io::Error>(())
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn a_target_that_takes_no_connections_fails_and_the_generator_does_not() {
+    let _alone = alone();
+    let (tiny, url) = (file("gone", TINY), format!("http://{}", gone_after(50)));
+    let said = drill(&[tiny.to_str().unwrap(), "--target", &url, "--json", "--duration", "1s"]);
+    assert_eq!(said.code, Some(1), "{}\n{}", said.error, said.out);
+    let report = said.report();
+    let schedule = &report["schedule"];
+    assert!(schedule["not_connected"].as_u64().unwrap() > 50, "{schedule}");
+    assert_eq!((&schedule["unsent"], &schedule["out_of_sockets"]), (&0.into(), &0.into()));
+    assert!(!said.error.contains("never sent"), "{}", said.error);
+    assert!(figure(&report, "failed_share", "people", None) > 0.3, "{schedule}");
+}
+
 /// Sixty a second that take half a second, and one in five a second and a half.
 const KNOWN: &str = r#"
 about = "Work whose times the server knows"

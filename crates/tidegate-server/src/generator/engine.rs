@@ -18,10 +18,10 @@ const TICK: Duration = Duration::from_millis(100);
 /// must be read all the same.
 const LAUNCHES_AT_ONCE: usize = 128;
 
-/// Connections that are being opened at once, at most. What falls due while the generator or the target stands still
-/// must not become as many handshakes in one moment: they would take the processor from the schedule, and
-/// connections that come free meanwhile serve most of what waits. On loopback one takes some 50 µs, so 64 at a time
-/// are still thousands in a second.
+/// Connections that are being opened at once, at most. What falls due while the generator or the target stands
+/// still must not become as many handshakes in one moment: they would take the processor from the schedule, and
+/// connections that come free meanwhile serve most of what waits. On loopback one takes some 50 µs, so 64 at a
+/// time are still thousands in a second.
 const OPENING_MAX: usize = 64;
 
 /// The generator between two events: what is due, what waits, what is under way. It does no waiting itself.

@@ -10,8 +10,8 @@
 //! An idle connection is used again, the most recently used one first. Where none is idle one is opened, up to
 //! [`connections_max`](GeneratorConfig::connections_max); beyond that a due request waits in line, is counted as
 //! `no_connection`, and is sent when a connection comes free. A connection is not opened for one request: whoever
-//! has waited longest takes the first that is free, and is the one that fails when opening one fails. At most 64 are
-//! being opened at once: what waits for that is late, and is shown as that.
+//! has waited longest takes the first that is free, and is the one that fails when opening one fails. At most 64
+//! are being opened at once: what waits for that is late, and is shown as that.
 //!
 //! A request that meets a connection which the server closed while it was idle goes to another connection if
 //! nothing of it was written. If something was, it is [`Broken`](Failure::Broken), although the server may not

@@ -62,8 +62,9 @@ fn assert_causal(both: &[Both], ran: &Ran) {
     }
 }
 
-/// Measures until the percentiles are right. That they were not counts at once, unless the generator says of itself
-/// that it was late by as much as they may be off: then the machine had no time for it, and it is asked again.
+/// Measures until the percentiles are right. That they were not counts at once, unless the generator says of
+/// itself that it was late by as much as they may be off: then the machine had no time for it, and it is asked
+/// again.
 fn assert_right(quantiles: &[f64], run: impl Fn() -> (Ran, Server)) -> (Ran, Server) {
     for left in (0..TRIES).rev() {
         let (ran, server) = run();

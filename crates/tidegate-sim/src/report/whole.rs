@@ -187,8 +187,8 @@ impl ScheduleReport {
             && self.own_error_p99_ms <= SCHEDULE_ERROR_P99_MS_MAX
         {
             parts.push(
-                "Requests were sent late because they waited for a connection: the target was slow to \
-                 take them or to answer, or --connections is too low for it."
+                "Requests were sent late because they waited for a connection: all were in use or being \
+                 opened. The target was slow to take them or to answer, or --connections is too low."
                     .to_owned(),
             );
         }
