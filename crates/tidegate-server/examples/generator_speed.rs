@@ -66,9 +66,11 @@ impl Speed {
             "error_p50_ms": schedule.error_p50_ms,
             "error_p99_ms": schedule.error_p99_ms,
             "error_max_ms": schedule.error_max_ms,
+            "own_error_p99_ms": schedule.own_error_p99_ms,
             "late": schedule.late,
             "no_connection": schedule.no_connection,
             "unsent": schedule.unsent,
+            "not_connected": schedule.not_connected,
             "connections": schedule.connections_max,
         });
         println!("RESULT {figures}");
