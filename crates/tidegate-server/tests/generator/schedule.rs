@@ -13,10 +13,10 @@ fn answers_are_not_waited_for() {
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(900 * MS));
     let ran = ran(config(server.port), get(None), Plan::at(every(MS, 300)));
     assert_eq!(ran.plan.ok(), 300);
-    let record = server.record();
-    let first_answer = record.requests.iter().map(|served| served.answered).min().unwrap();
-    let before = record.requests.iter().filter(|served| served.received < first_answer).count();
-    assert_eq!(before, 300);
+    let first_answer = ran.plan.seen.iter().map(|seen| seen.at).min().unwrap();
+    let before = ran.plan.seen.iter().filter(|seen| seen.sent < first_answer).count();
+    // The last is due 600 ms before the first answer: only who stood still for so long sends it later.
+    assert!(before == 300 || ran.schedule.error_max_ms >= 600.0, "{before} of 300");
     assert_eq!(ran.schedule.no_connection, 0);
 }
 
@@ -34,7 +34,11 @@ fn an_even_rate_stays_even() {
     let record = server.record();
     let half = ran.plan.started + 500 * MS;
     let early = record.requests.iter().filter(|served| served.received < half).count();
-    assert!((85..=115).contains(&early), "{early} of 200 in the first half");
+    assert!(early <= 100, "{early} of 200 in the first half, in which 100 are due");
+    let sent = ran.plan.seen.iter().filter(|seen| seen.sent < 500 * MS).count();
+    // Those that were due while this machine stood still come later.
+    let late = (ran.schedule.error_max_ms / 5.0).ceil() as usize;
+    assert!(sent + late >= 85, "{sent} of 200 in the first half, and at most {late} late");
 }
 
 #[test]
@@ -103,7 +107,7 @@ fn a_driver_can_look_and_stop() {
     let driver = Stopping { seen: Vec::new(), progress: Progress::default(), next: 0 };
     let begin = Instant::now();
     let (driver, schedule) = run(config, get(None), driver).unwrap();
-    assert!(begin.elapsed() < Duration::from_secs(4));
+    assert!(begin.elapsed() < Duration::from_secs(20), "a third of what an answer takes");
     let Progress { in_flight, waiting, connections } = driver.progress;
     assert_eq!((in_flight, connections), (10, 10));
     assert!(waiting > 0);

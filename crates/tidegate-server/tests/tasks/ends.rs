@@ -3,17 +3,26 @@
 use crate::folder::TempFolder;
 use crate::node::{Node, spec};
 use tidegate::task::{EndReason, TaskStatus};
-use tidegate_server::manager::{DeskError, ManagerTerms};
+use tidegate_server::manager::{DeskError, ManagerTerms, TaskNotice, TaskView};
 
 #[test]
 fn a_failure_is_tried_again_after_a_pause_as_often_as_was_asked() {
     let folder = TempFolder::new("retries");
     let node = Node::start(&folder, 1, ManagerTerms::default());
     node.run(async {
+        // It waits until somebody watches.
+        let first = node.submit("first", "hang").await;
         let mut task = spec("fail 3");
         task.retries = 1;
         let id = node.submit_as("a", task).await;
-        let pausing = node.until(&id, |view| view.failures == 1).await;
+        let mut watch = node.desk.watch(&id).await.unwrap();
+        node.desk.cancel(&first).await.unwrap();
+        let pausing = loop {
+            match watch.next().await.unwrap().expect("it is not over") {
+                TaskNotice::Status(view) if view.failures == 1 => break view,
+                _ => {}
+            }
+        };
         assert_eq!((pausing.status, pausing.exit_code), (TaskStatus::Queued, Some(3)));
         let not_before_ms = pausing.not_before_ms.unwrap();
         let ended = node.until_over(&id).await;
@@ -43,7 +52,9 @@ fn a_task_is_cancelled_while_it_runs_while_it_waits_and_while_it_pauses() {
         let mut fails = spec("fail 1");
         fails.retries = 100;
         let pauses = node.submit_as("pauses", fails).await;
-        node.until(&pauses, |view| view.failures == 3).await;
+        // Each pause is longer than the one before.
+        let is_pausing = |view: &TaskView| view.failures >= 3 && view.status == TaskStatus::Queued;
+        node.until(&pauses, is_pausing).await;
         assert_eq!(node.desk.cancel(&pauses).await.unwrap().status, TaskStatus::Cancelled);
         let runs = node.submit("runs", "hang").await;
         node.until(&runs, |view| view.status == TaskStatus::Running).await;

@@ -91,18 +91,24 @@ async fn the_wait_is_what_was_measured() {
 #[tokio::test]
 async fn the_same_asked_for_again_is_started_once_while_it_runs_and_after() {
     let worker = TestWorker::start(2);
-    let body = code("one", "print hello\nsleep 1500ms");
+    let body = code("one", "print hello\nhang");
     let first = worker.execute(body.clone()).await.ok();
     assert_eq!(first["status"], "started");
     assert_eq!(first["container_id"], "one@1");
     assert_eq!(worker.execute(body.clone()).await.ok(), first, "while it runs");
     assert_eq!(worker.capacity().await.running, 1);
-    assert_eq!(worker.ended("one").await["state"], "succeeded");
+    worker.delete("/executions/one").await.ok();
+    assert_eq!(worker.ended("one").await["state"], "cancelled");
     assert_eq!(worker.execute(body.clone()).await.ok(), first, "after it has ended");
     assert_eq!(worker.executor().counts().started, 1);
     assert_eq!(worker.executor().counts().repeated, 2);
+    let short = code("two", "print hello");
+    let first = worker.execute(short.clone()).await.ok();
+    assert_eq!(worker.ended("two").await["state"], "succeeded");
+    assert_eq!(worker.execute(short).await.ok(), first, "after it has ended by itself");
+    assert_eq!((worker.executor().counts().started, worker.executor().counts().repeated), (2, 3));
     worker.execute(with(body, json!({"attempt": 2}))).await.ok();
-    assert_eq!(worker.executor().counts().started, 2, "another attempt is another execution");
+    assert_eq!(worker.executor().counts().started, 3, "another attempt is another execution");
 }
 
 #[tokio::test]

@@ -1,16 +1,38 @@
 //! An executor that is about to end.
 
-use crate::support::{LONG, TestWorker, code};
+use crate::support::{LONG, TestWorker, code, slots};
 use serde_json::json;
+use std::net::SocketAddr;
 use std::time::Duration;
-use tidegate_server::worker::Drained;
+use tidegate_server::worker::{Drained, HttpRunner, Runner};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+/// A server that does what it is asked for once the other end says so.
+async fn gated_server() -> (SocketAddr, oneshot::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (open, opened) = oneshot::channel();
+    tokio::spawn(async move {
+        let (mut tcp, _) = listener.accept().await.unwrap();
+        opened.await.unwrap();
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\ndone\n";
+        tcp.write_all(answer).await.unwrap();
+        // What was asked is read away: closing over it would reset the connection.
+        let _ = tcp.read_to_end(&mut Vec::new()).await;
+    });
+    (address, open)
+}
+
 #[tokio::test]
 async fn it_takes_nothing_more_and_lets_what_runs_finish() {
-    let worker = TestWorker::start(2);
-    worker.execute(code("runs", "sleep 2s\nprint done")).await.ok();
+    let (server, finish) = gated_server().await;
+    let runner = HttpRunner::new(&format!("http://{server}"), Vec::new()).unwrap();
+    let worker = TestWorker::with(slots(2), Runner::Http(runner));
+    worker.execute(code("runs", "until it is let go")).await.ok();
     let address = worker.address();
     let executor = worker.executor().clone();
     let draining = spawn_blocking(move || worker.worker.shutdown(LONG));
@@ -29,17 +51,29 @@ async fn it_takes_nothing_more_and_lets_what_runs_finish() {
     assert!(body["error"]["retry_after_ms"].as_u64().unwrap() > 0, "until it has ended: {body}");
     let reserve = json!({"eval_id": "new"}).to_string();
     ask(Method::POST, "/reserve", reserve).await.refused(503, "draining");
-    let again = ask(Method::POST, "/execute", code("runs", "sleep 2s\nprint done").to_string());
+    let again = ask(Method::POST, "/execute", code("runs", "until it is let go").to_string());
     assert_eq!(again.await.ok()["container_id"], "runs@1", "what it knows it still answers");
-    assert_eq!(ask(Method::GET, "/health/ready", String::new()).await.status, 503);
     let mut view = json!({});
-    while view["state"] != "succeeded" {
-        view = ask(Method::GET, "/executions/runs?wait_ms=20000", String::new()).await.ok();
+    while view["state"] != "running" {
+        view = ask(Method::GET, "/executions/runs", String::new()).await.ok();
     }
-    assert_eq!(view["output"][0]["text"], "done\n", "whoever asks is told how it ended");
+    // Somebody who asks for its end alone, and who was heard when others were who came later.
+    let mut asking = TcpStream::connect(address).await.unwrap();
+    let head = "GET /executions/runs?wait_ms=60000&after=5 HTTP/1.1\r\nhost: x\r\n\r\n";
+    asking.write_all(head.as_bytes()).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(ask(Method::GET, "/health/ready", String::new()).await.status, 503);
+    }
+    finish.send(()).unwrap();
+    let mut told = String::new();
+    timeout(LONG, asking.read_to_string(&mut told)).await.unwrap().unwrap();
+    assert!(told.contains("\"succeeded\""), "whoever asks is told how it ended: {told}");
+    let key = "runs".parse().unwrap();
+    let view = executor.execution(&key, None, Duration::ZERO, 0).await.unwrap();
+    assert_eq!(view.output[0].text, "done\n");
     let drained = timeout(LONG, draining).await.unwrap().unwrap();
     assert_eq!(drained, Drained { stopped: 0, left: 0 });
-    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
 }
 
 #[tokio::test]

@@ -1,8 +1,11 @@
 //! Slots that are kept for executions to come.
 
-use crate::support::{TestWorker, code, with};
+use crate::support::{TestWorker, code, mock, slots, with};
 use serde_json::{Value, json};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tidegate_server::worker::{ExecuteBody, ExecuteError, Executor, ReserveBody};
+use tokio::runtime::Handle;
+use tokio::time::sleep;
 
 fn of(id: &str, ttl: f64) -> Value {
     json!({"eval_id": id, "ttl": ttl})
@@ -47,14 +50,31 @@ async fn asked_for_again_it_is_the_same_reservation() {
 async fn one_that_is_not_used_frees_its_slot_within_its_time_and_is_gone_then() {
     let worker = TestWorker::start(1);
     let asked = Instant::now();
-    let reserved = worker.reserve(of("late", 1.5)).await.ok();
-    worker.execute(code("other", "hang")).await.refused(503, "full");
+    let reserved = worker.reserve(of("late", 0.3)).await.ok();
     worker.until("it is free", |capacity| capacity.available_slots == 1).await;
-    assert!(asked.elapsed().as_millis() >= 1_500, "not before its time");
+    assert!(asked.elapsed().as_millis() >= 300, "not before its time");
     worker.execute(committed("late", &reserved)).await.refused(410, "reservation_gone");
     assert_eq!(worker.executor().counts().reservations_expired, 1);
     worker.execute(code("other", "hang")).await.ok();
     worker.execute(committed("late", &reserved)).await.refused(410, "reservation_gone");
+}
+
+/// In virtual time, where no machine is too slow to ask before it has run out.
+#[tokio::test(start_paused = true)]
+async fn within_its_time_its_slot_is_nobody_else_s() {
+    let executor = Executor::start(slots(1), mock(), Handle::current());
+    let late = ReserveBody { eval_id: "late".to_owned(), ttl: 1.5, attempt: 1 };
+    executor.reserve(&late).unwrap();
+    let other = || {
+        let (eval_id, code) = ("other".to_owned(), "hang".to_owned());
+        executor.execute(ExecuteBody { eval_id, code, attempt: 1, ..ExecuteBody::default() })
+    };
+    for wait_ms in [0, 700, 700] {
+        sleep(Duration::from_millis(wait_ms)).await;
+        assert!(matches!(other(), Err(ExecuteError::Full { .. })));
+    }
+    sleep(Duration::from_millis(102)).await;
+    assert!(other().is_ok());
 }
 
 /// A reply that is lost must not run two on one slot: whoever comes late with another's reservation has none.

@@ -13,5 +13,8 @@ mod model;
 mod place;
 mod postgres;
 mod records;
+#[path = "../support/reserved.rs"]
+#[allow(dead_code, reason = "not every binary needs all of it")]
+mod reserved;
 #[path = "../support/mod.rs"]
 mod support;

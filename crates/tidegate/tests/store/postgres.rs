@@ -1,8 +1,8 @@
 use crate::cutter::Cutter;
 use crate::place::run;
 use crate::records::*;
+use crate::reserved::Reserved;
 use crate::support::postgres::{PASSWORD, Postgres};
-use crate::support::reserved::Reserved;
 use std::fs;
 use std::time::{Duration, Instant};
 use tidegate::store::{Appended, PostgresStore, Store, StoreError, UsageBy};

@@ -7,4 +7,3 @@ pub mod folder;
 pub mod port;
 pub mod postgres;
 pub mod redis;
-pub mod reserved;
