@@ -10,7 +10,8 @@ use tidegate_server::config::Config;
 use tidegate_server::gateway::Gateway;
 use tidegate_server::mock::{Mock, MockConfig};
 
-/// Half of what two workers can do, and a question to the control plane now and then.
+/// Half of what two workers can do, and a question to the control plane now and then. All that is ever due may wait
+/// at once: what a machine sends late and together is not refused.
 pub const TINY: &str = r#"
 about = "Half of what two workers can do, for two seconds"
 seed = 3
@@ -23,7 +24,7 @@ limits = { global = 1000, high = 0, normal = 0, low = 0 }
 [workers]
 count = 2
 places = 4
-waiting = 64
+waiting = 500
 
 [[class]]
 name = "people"
