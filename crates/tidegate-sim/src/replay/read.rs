@@ -8,8 +8,9 @@ use tidegate_core::admission::{MessagePriority, PriorityLimits, Reason, Sharing}
 /// No line of a recording is longer: a client's name has at most 64 letters.
 pub const LINE_BYTES_MAX: usize = 4096;
 
-/// A power of two, so that a vector that doubles has room for exactly these: 512 MiB, and half of it again while
-/// they grow and while they are put in order.
+/// A power of two, so that a vector that doubles has room for exactly these: 512 MiB. As much again is needed at
+/// most: half of it while they are put in order, and then for each the time that it takes (128 MiB) and what those
+/// are drawn from (128 MiB of all, and at most 256 MiB by priority).
 const ARRIVALS_MAX: usize = 1 << 24;
 const _: () = assert!(ARRIVALS_MAX * size_of::<Arrival>() <= 512 << 20);
 
