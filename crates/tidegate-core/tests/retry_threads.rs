@@ -2,7 +2,7 @@
 
 // Threads and shared state are what is under test here; the decisions themselves use neither.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
-#![cfg(not(loom))]
+#![cfg(not(feature = "__loom"))]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
