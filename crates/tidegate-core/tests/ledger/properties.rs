@@ -162,7 +162,7 @@ impl Pair {
         self.plain.expire(self.now_ms);
         // Nothing is expired for it first: whoever asks how many wait or are held must get the same answer as who
         // takes one. Which of the two is asked first is left to time.
-        if self.now_ms % 2 == 0 {
+        if self.now_ms.is_multiple_of(2) {
             prop_assert_eq!(self.ledger.waiting(now), self.plain.line.len());
         }
         for executor in EXECUTORS {
