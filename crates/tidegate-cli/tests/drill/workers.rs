@@ -10,8 +10,8 @@ use tidegate_server::config::Config;
 use tidegate_server::gateway::Gateway;
 use tidegate_server::mock::{Mock, MockConfig};
 
-/// Half of what two workers can do, and a question to the control plane now and then. All that is ever due may wait
-/// at once: what a machine sends late and together is not refused.
+/// Half of what two workers can do, and a question to the control plane now and then. All that is ever due may
+/// wait at once: what a machine sends late and together is not refused.
 pub const TINY: &str = r#"
 about = "Half of what two workers can do, for two seconds"
 seed = 3
