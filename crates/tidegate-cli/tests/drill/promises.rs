@@ -18,9 +18,9 @@ const STALL_MAX: Duration = Duration::from_millis(50);
 
 /// Drills a scenario and fails with all that was missed, what the machine did, and what was measured.
 ///
-/// What was missed is measured again when the measurement was disturbed: when the generator says that it was itself
-/// late, or a thread was kept from running, or a request was sent late. There is no verdict on what was missed
-/// only while others kept the processors busy, and a line says so: that was not measured here.
+/// What was missed is measured again when the measurement was disturbed: when the generator says that it was
+/// itself late, or a thread was kept from running, or a request was sent late. There is no verdict on what was
+/// missed only while others kept the processors busy, and a line says so: that was not measured here.
 #[track_caller]
 fn holds(name: &str) {
     let _alone = alone();
