@@ -93,7 +93,7 @@ fn a_real_store_that_stands_still_loses_nothing_and_flows_again() {
     }
     // Its own ingestion is gone: who runs it again gets another.
     assert_eq!(report["target"], Value::Null);
-    assert_eq!(report["command"], "tidegate drill blocked_store --seed 1 --short");
+    assert_eq!(report["command"], format!("tidegate drill {path} --seed 1 --short"));
     let due = report["schedule"]["due"].as_u64().unwrap();
     assert!((80_000..90_000).contains(&due), "1.5 × 4 s and 0.25 × 10 s of 10,000: {due}");
     assert!(figure(&report, "stored_of_possible") > 0.7, "{}", report["figures"]);

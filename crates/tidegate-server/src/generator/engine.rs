@@ -159,7 +159,7 @@ impl<D: Driver> Engine<D> {
             self.fail_unsent(shot, now, Failure::Unsent, Whose::Generator);
             return true;
         };
-        let deadline = template.deadline.map(|patience| shot.due.saturating_add(patience));
+        let deadline = template.waits_until(&shot);
         let flight =
             self.flights.add(Flight { shot, given: now, waited: now.saturating_sub(since) });
         let departure = Departure { flight, request, deadline };
@@ -186,7 +186,15 @@ impl<D: Driver> Engine<D> {
         }
         let Flight { shot, waited, .. } = flight;
         self.meter.sent(sent.saturating_sub(shot.due), waited);
-        self.conclude(shot, Some(sent), at, result.as_deref().map_err(|failure| *failure));
+        // An answer that is read too late is none, also where the timer for it was late itself.
+        let template = &self.templates[usize::from(shot.template)];
+        let is_late = template.waits_until(&shot).is_some_and(|until| at > until);
+        let result = match result {
+            Ok(_) if is_late => Err(Failure::Deadline),
+            Ok(ref head) => Ok(&**head),
+            Err(failure) => Err(failure),
+        };
+        self.conclude(shot, Some(sent), at, result);
     }
 
     fn returned(&mut self, flight: usize, worked: bool) {

@@ -51,6 +51,11 @@ impl Prepared {
         })
     }
 
+    /// Until when somebody waits for what comes of a shot.
+    pub fn waits_until(&self, shot: &Shot) -> Option<Duration> {
+        self.deadline.map(|patience| shot.due.saturating_add(patience))
+    }
+
     /// The request of a shot, or none when its suffix is not fit for a URI.
     pub fn request(&self, shot: &Shot) -> Option<Outgoing> {
         let uri = match shot.suffix.as_str() {

@@ -1,34 +1,15 @@
 //! Connections: used again, opened as needed, and what it means when there are too few.
 
-use crate::load::{MS, Plan, Seen, at_once, config, every, get, ran, shot, with_others};
+use crate::load::{MS, OneByOne, Plan, at_once, config, every, get, ran, with_others};
 use crate::server::{FullBacklog, Reply, Server, Speaks};
 use std::time::Duration;
 use tidegate_server::generator::{Answer, Driver, Failure, Progress, Shot, run};
-
-/// The next request is due when the last one has ended.
-struct OneByOne {
-    first: Option<Shot>,
-    left: u64,
-    seen: Vec<Seen>,
-}
-
-impl Driver for OneByOne {
-    fn next(&mut self) -> Option<Shot> {
-        self.first.take()
-    }
-
-    fn ended(&mut self, ended: Shot, answer: &Answer<'_>) -> Option<Shot> {
-        self.seen.push(Seen::new(&ended, answer));
-        self.left -= 1;
-        (self.left > 0).then(|| shot(answer.at + MS, ended.id + 1))
-    }
-}
 
 #[test]
 fn an_idle_connection_is_used_again() {
     let _others = with_others();
     let server = Server::new(Speaks::Http1, |_, _| Reply::after(Duration::ZERO));
-    let driver = OneByOne { first: Some(shot(Duration::ZERO, 0)), left: 100, seen: Vec::new() };
+    let driver = OneByOne::new(100, MS, |_| {});
     let (driver, schedule) = run(config(server.port), get(None), driver).unwrap();
     assert_eq!(driver.seen.len(), 100);
     assert_eq!((server.record().accepted, schedule.connections_max), (1, 1));
@@ -70,7 +51,8 @@ fn those_that_wait_are_served_in_order() {
 #[test]
 fn a_schedule_with_enough_connections_tells_of_none_missing() {
     let _others = with_others();
-    let server = Server::new(Speaks::Http1, |_, _| Reply::after(50 * MS));
+    // Long enough for all to arrive before the first is answered.
+    let server = Server::new(Speaks::Http1, |_, _| Reply::after(2_000 * MS));
     let ran = ran(config(server.port), get(None), Plan::at(at_once(40)));
     assert_eq!((ran.plan.ok(), ran.schedule.no_connection), (40, 0));
     assert_eq!(server.record().peak, 40);
@@ -88,7 +70,7 @@ fn who_never_had_a_connection_is_unsent() {
     let ended = [Failure::Deadline, Failure::Unsent].map(|failure| ran.plan.failures(failure));
     assert_eq!(ended, [1, 3]);
     assert_eq!((ran.schedule.sent, ran.schedule.unsent), (1, 3));
-    assert!(ran.took >= 330 * MS && ran.took < 3_000 * MS, "{:?}", ran.took);
+    assert!(ran.took >= 330 * MS && ran.took < 20_000 * MS, "{:?}", ran.took);
 }
 
 #[test]

@@ -29,6 +29,16 @@ pub struct Plan {
     pub seen: Vec<Seen>,
 }
 
+/// The next request is due so long after the last one has ended, and after what has to happen between the two.
+pub struct OneByOne<F> {
+    first: Option<Shot>,
+    left: u64,
+    gap: Duration,
+    between: F,
+    started: Instant,
+    pub seen: Vec<Seen>,
+}
+
 /// A run and its end.
 pub struct Ran {
     pub plan: Plan,
@@ -90,6 +100,36 @@ impl Driver for Plan {
     fn ended(&mut self, shot: Shot, answer: &Answer<'_>) -> Option<Shot> {
         self.seen.push(Seen::new(&shot, answer));
         None
+    }
+}
+
+// === impl OneByOne ===
+
+impl<F: FnMut(u64)> OneByOne<F> {
+    /// `between` is told how many have ended, and may wait.
+    pub fn new(count: u64, gap: Duration, between: F) -> Self {
+        let first = Some(shot(Duration::ZERO, 0));
+        Self { first, left: count, gap, between, started: Instant::now(), seen: Vec::new() }
+    }
+}
+
+impl<F: FnMut(u64)> Driver for OneByOne<F> {
+    fn started(&mut self, start: Instant) {
+        self.started = start;
+    }
+
+    fn next(&mut self) -> Option<Shot> {
+        self.first.take()
+    }
+
+    fn ended(&mut self, ended: Shot, answer: &Answer<'_>) -> Option<Shot> {
+        self.seen.push(Seen::new(&ended, answer));
+        self.left -= 1;
+        if self.left == 0 {
+            return None;
+        }
+        (self.between)(self.seen.len() as u64);
+        Some(shot(self.started.elapsed() + self.gap, ended.id + 1))
     }
 }
 

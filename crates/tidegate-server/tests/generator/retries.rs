@@ -1,7 +1,7 @@
 //! Requests that the driver hands back.
 
 use crate::load::{MS, Seen, config, get, shot, with_others};
-use crate::server::{Reply, Server, Speaks, closed_port};
+use crate::server::{ClosedPort, Reply, Server, Speaks};
 use http::StatusCode;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -62,7 +62,8 @@ fn a_retry_is_sent_when_it_is_due() {
 fn failures_can_come_back_too() {
     let _others = with_others();
     let driver = Retrying::new(5, 3);
-    let (driver, schedule) = run(config(closed_port()), get(None), driver).unwrap();
+    let closed = ClosedPort::new();
+    let (driver, schedule) = run(config(closed.port), get(None), driver).unwrap();
     assert!(driver.tries.values().all(|tries| tries.len() == 3));
     assert_eq!((schedule.due, schedule.not_connected, schedule.unsent), (15, 15, 0));
 }

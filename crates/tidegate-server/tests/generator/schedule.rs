@@ -1,7 +1,7 @@
 //! What is due is sent, whatever the answers do, and the generator says how well.
 
 use crate::load::{MS, Plan, Seen, alone, at_once, config, every, get, ran, shot, with_others};
-use crate::server::{Reply, Server, Speaks, closed_port};
+use crate::server::{ClosedPort, Reply, Server, Speaks};
 use std::time::{Duration, Instant};
 use tidegate_server::generator::{
     Answer, Driver, Failure, GeneratorConfig, Progress, Shot, Template, run,
@@ -44,8 +44,10 @@ fn an_even_rate_stays_even() {
 #[test]
 fn a_burst_goes_out_at_once() {
     let _others = with_others();
-    let server = Server::new(Speaks::Http1, |_, _| Reply::after(500 * MS));
-    let bursts = at_once(200).chain(every(Duration::ZERO, 200).map(|_| 1_000 * MS));
+    // Long enough for all of a burst to arrive before the first is answered, and for all to be answered before
+    // the next.
+    let server = Server::new(Speaks::Http1, |_, _| Reply::after(2_000 * MS));
+    let bursts = at_once(200).chain(every(Duration::ZERO, 200).map(|_| 5_000 * MS));
     let ran = ran(config(server.port), get(None), Plan::at(bursts));
     assert_eq!(ran.plan.ok(), 400);
     assert_eq!(server.record().peak, 200);
@@ -124,7 +126,8 @@ fn what_can_not_be_used_is_refused() {
         let error = run(config, vec![template], Plan::at(at_once(1))).map(drop).unwrap_err();
         error.to_string()
     };
-    let config = config(closed_port());
+    let closed = ClosedPort::new();
+    let config = config(closed.port);
     let target =
         |target: &str| GeneratorConfig { target: target.parse().unwrap(), ..config.clone() };
     let said = refused(target("https://127.0.0.1:1"), Template::get("/"));

@@ -64,6 +64,12 @@ pub struct FullBacklog {
     _waiting: Vec<std::net::TcpStream>,
 }
 
+/// A port on which nobody listens, and that nobody else gets meanwhile.
+pub struct ClosedPort {
+    pub port: u16,
+    _socket: Socket,
+}
+
 // === impl Server ===
 
 impl Server {
@@ -157,10 +163,15 @@ impl Reply {
     }
 }
 
-/// A port on which nobody listens.
-pub fn closed_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its address").port()
+// === impl ClosedPort ===
+
+impl ClosedPort {
+    pub fn new() -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+        let address = socket.local_addr().expect("its address").as_socket().expect("of IP");
+        Self { port: address.port(), _socket: socket }
+    }
 }
 
 /// With room for all that is to be accepted while the server stands still: the usual 128 would let clients wait

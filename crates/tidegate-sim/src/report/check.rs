@@ -27,10 +27,13 @@ pub fn judge(expectations: &[Expectation], findings: &Findings, mode: Mode) -> V
             let found = value(expected.phase.as_deref());
             let found = match &expected.against {
                 None => found,
-                // Nothing divided by nothing is no ratio.
-                Some(against) => found
-                    .zip(value(Some(against)).filter(|base| *base > 0.0))
-                    .map(|(found, base)| found / base),
+                Some(against) => {
+                    let floor = expected.floor.unwrap_or(0.0);
+                    let sides = found.zip(value(Some(against)));
+                    let sides = sides.map(|(found, base)| (found.max(floor), base.max(floor)));
+                    // Nothing divided by nothing is no ratio.
+                    sides.filter(|(_, base)| *base > 0.0).map(|(found, base)| found / base)
+                }
             };
             let holds = found.is_some_and(|value| expected.holds(value));
             Check { expected: expected.clone(), found, holds }
@@ -77,12 +80,42 @@ mod tests {
     use crate::scenario::What;
 
     #[test]
+    fn a_ratio_of_next_to_nothing_is_judged_from_its_floor_on() {
+        let ratio = |floor, calm, flood| {
+            let mut findings = Findings::default();
+            findings.figure(What::LatencyP99Ms, "all", Some("calm"), calm);
+            findings.figure(What::LatencyP99Ms, "all", Some("flood"), flood);
+            let expected = Expectation {
+                what: What::LatencyP99Ms,
+                of: "all".to_owned(),
+                phase: Some("flood".to_owned()),
+                against: Some("calm".to_owned()),
+                floor,
+                min: None,
+                max: Some(1.5),
+                only: None,
+                why: None,
+            };
+            judge(&[expected], &findings, Mode::Drill).remove(0)
+        };
+        assert_eq!(ratio(None, 2.0, 8.0).found, Some(4.0));
+        assert!(ratio(Some(20.0), 2.0, 8.0).holds);
+        assert!(!ratio(Some(20.0), 2.0, 31.0).holds);
+        assert_eq!(ratio(Some(20.0), 40.0, 80.0).found, Some(2.0));
+        assert_eq!(
+            ratio(Some(20.0), 2.0, 8.0).to_string(),
+            "held: latency_p99_ms of all in flood against calm, each at least 20, ≤ 1.5: 1.000"
+        );
+    }
+
+    #[test]
     fn what_is_rounded_stays_on_its_side() {
         let expected = Expectation {
             what: What::GoodputOfCapacity,
             of: "all".to_owned(),
             phase: None,
             against: None,
+            floor: None,
             min: Some(0.95),
             max: None,
             only: None,

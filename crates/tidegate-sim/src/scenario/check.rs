@@ -256,6 +256,8 @@ impl Scenario {
             let at = |key: &str| format!("expect.{index}.{key}");
             let has_range = expected.min.is_some() || expected.max.is_some();
             found.unless(has_range, &at("min"), "say at least one of min and max");
+            let has_ratio = expected.floor.is_none() || expected.against.is_some();
+            found.unless(has_ratio, &at("floor"), "is of a ratio: say against what");
             for phase in [&expected.phase, &expected.against].into_iter().flatten() {
                 let text = format!("there is no phase {phase:?}");
                 found.unless(self.has_phase(phase), &at("phase"), &text);

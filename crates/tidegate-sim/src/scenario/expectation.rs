@@ -17,6 +17,9 @@ pub struct Expectation {
     /// As a ratio to the same figure in this phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<String>,
+    /// What is less counts as this, on both sides of the ratio: three times next to nothing is next to nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<f64>,
     /// At least this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
@@ -119,6 +122,9 @@ impl fmt::Display for Expectation {
         }
         if let Some(against) = &self.against {
             write!(f, " against {against}")?;
+        }
+        if let Some(floor) = self.floor {
+            write!(f, ", each at least {floor},")?;
         }
         match (self.min, self.max) {
             (Some(min), Some(max)) => write!(f, " {min} … {max}"),

@@ -40,6 +40,7 @@ fn odd_report() -> Report {
         of: ODD.to_owned(),
         phase: Some(ODD.to_owned()),
         against: None,
+        floor: None,
         min: None,
         max: Some(max),
         only: None,
