@@ -28,15 +28,13 @@ fmt: ## Format the code
 unit: ## Unit, integration and documentation tests; some of them by ARGS="gateway drill"
 	@scripts/unit $(ARGS)
 
+# With the whole workspace their dependencies are those of the other tests, and not built again.
 loom: ## Every interleaving of the in-flight tracker, of the retry budget and of the windowed channel
-	$(CARGO) test -p tidegate-core --profile model --locked --features __loom \
-		--test loom_in_flight --test loom_retry_budget
-	$(CARGO) test -p tidegate --profile model --locked --no-default-features --features ingest,__loom \
-		--test loom_channel
+	$(CARGO) test --workspace --locked --features tidegate-core/__loom,tidegate/__loom \
+		--test loom_in_flight --test loom_retry_budget --test loom_channel
 
 shuttle: ## Many random interleavings of the windowed channel, longer than loom can search through
-	$(CARGO) test -p tidegate --profile model --locked --no-default-features --features ingest,__shuttle \
-		--test shuttle_channel
+	$(CARGO) test --workspace --locked --features tidegate/__shuttle --test shuttle_channel
 
 doc: ## The API documentation
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

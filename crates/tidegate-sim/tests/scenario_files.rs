@@ -115,6 +115,29 @@ fn a_short_form_is_the_same_in_less_time() {
     assert_eq!(short.phase_spans()[1].from_s, 2.5);
 }
 
+/// The same load by fewer requests: a test's machine has others to serve.
+#[test]
+fn a_short_form_may_be_slower_and_asks_for_as_much() {
+    let retry = "retry = { times = 2, wait = \"backoff\", base_ms = 50 }";
+    let text = format!(
+        "{}\n[[class]]\nname = \"control\"\npriority = \"critical\"\nper_s = 20\n\
+         service = {{ kind = \"fixed\", ms = 1 }}\n[short]\nduration_s = 5\nslower = 4\n",
+        TEXT.replacen("share =", &format!("deadline_ms = 900\n{retry}\nshare ="), 1)
+    );
+    let whole = Scenario::read("two", &text).unwrap();
+    let short = whole.shortened();
+    let (of, slowed) = (&whole.classes[0], &short.classes[0]);
+    assert_eq!(slowed.service.mean_s(), of.service.mean_s() * 4.0);
+    assert_eq!(slowed.share, of.share);
+    assert_eq!(slowed.deadline_ms, Some(3600.0));
+    assert_eq!(slowed.retry.unwrap().base_ms, 200.0);
+    let (capacity, less) = (whole.capacity_per_s().unwrap(), short.capacity_per_s().unwrap());
+    assert!((less * 4.0 - capacity).abs() < 1e-6 * capacity, "{less} of {capacity}");
+    assert_eq!(short.classes.last(), whole.classes.last(), "the gateway itself is no slower");
+    let error = Scenario::read("two", &text.replace("slower = 4", "slower = 0.5")).unwrap_err();
+    assert!(error.to_string().contains("short.slower: is 0.5"), "{error}");
+}
+
 #[test]
 fn what_is_judged_is_what_was_due_after_things_settled() {
     let scenario = scenario();

@@ -7,5 +7,6 @@ mod machine;
 mod outcomes;
 mod program;
 mod promises;
+mod verdict;
 mod workers;
 mod wrong;

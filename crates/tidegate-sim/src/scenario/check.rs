@@ -27,6 +27,12 @@ impl Scenario {
         if let Some(short) = self.short {
             found.within("short.duration_s", short.duration_s, 0.1, self.duration_s);
             found.within("short.settle_s", short.settle_s, 0.0, short.duration_s);
+            found.within("short.slower", short.slower, 1.0, 100.0);
+            found.unless(
+                short.slower == 1.0 || self.workers.is_some(),
+                "short.slower",
+                "slows what workers do, and there are none: leave it out",
+            );
         }
         self.check_world(&mut found);
         self.check_load(&mut found);

@@ -1,13 +1,17 @@
-use super::{Fault, Scenario, Wave};
+use super::{Class, Fault, RetryPlan, Scenario, Service, Wave};
+use tidegate_core::admission::MessagePriority;
 
 impl Scenario {
     /// Its short form, or itself where it has none.
     #[must_use]
     pub fn shortened(&self) -> Self {
         match self.short {
-            Some(short) => {
-                Self { settle_s: short.settle_s, short: None, ..self.lasting(short.duration_s) }
-            }
+            Some(short) => Self {
+                settle_s: short.settle_s,
+                short: None,
+                classes: self.classes.iter().map(|class| class.slowed(short.slower)).collect(),
+                ..self.lasting(short.duration_s)
+            },
             None => self.clone(),
         }
     }
@@ -26,6 +30,51 @@ impl Scenario {
             faults: self.faults.iter().map(fault).collect(),
             wave: self.wave.map(|wave| wave.scaled(by)),
             ..self.clone()
+        }
+    }
+}
+
+// === impl Class ===
+
+impl Class {
+    /// The same where all work takes `by` times as long. What the gateway answers itself does not.
+    fn slowed(&self, by: f64) -> Self {
+        if self.priority == MessagePriority::Critical {
+            return self.clone();
+        }
+        let retry = |plan: RetryPlan| RetryPlan { base_ms: plan.base_ms * by, ..plan };
+        Self {
+            service: self.service.slowed(by),
+            deadline_ms: self.deadline_ms.map(|ms| ms * by),
+            retry: self.retry.map(retry),
+            ..self.clone()
+        }
+    }
+}
+
+// === impl Service ===
+
+impl Service {
+    fn slowed(self, by: f64) -> Self {
+        match self {
+            Self::Fixed { ms } => Self::Fixed { ms: ms * by },
+            Self::Exponential { ms } => Self::Exponential { ms: ms * by },
+            Self::Bimodal { ms, slow_ms, slow_share } => {
+                Self::Bimodal { ms: ms * by, slow_ms: slow_ms * by, slow_share }
+            }
+            Self::Kv {
+                prompt_tokens,
+                output_tokens,
+                prefill_tokens_per_s,
+                decode_ms_per_token,
+                block_tokens,
+            } => Self::Kv {
+                prompt_tokens,
+                output_tokens,
+                prefill_tokens_per_s: prefill_tokens_per_s / by,
+                decode_ms_per_token: decode_ms_per_token * by,
+                block_tokens,
+            },
         }
     }
 }

@@ -59,7 +59,7 @@ pub struct Scenario {
     pub expectations: Vec<Expectation>,
 }
 
-/// The short form of a scenario: all its times but the absolute ones (service times, `settle_s`) shrink alike.
+/// The short form of a scenario: its phases, faults and waves shrink alike, with all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Short {
@@ -68,6 +68,11 @@ pub struct Short {
     /// How much of each phase is not judged, in seconds.
     #[serde(default)]
     pub settle_s: f64,
+    /// Requests take so many times as long, so that so many times fewer are the same load: what is asked of the
+    /// machine of a test, for which nothing was optimised, must be something that it can do. Deadlines and the
+    /// first waits of retries are as many times as long; rates that are given by the second stay.
+    #[serde(default = "as_fast")]
+    pub slower: f64,
 }
 
 /// What a scenario's load is for.
@@ -136,4 +141,8 @@ impl Scenario {
 
 fn default_seed() -> u64 {
     1
+}
+
+fn as_fast() -> f64 {
+    1.0
 }
