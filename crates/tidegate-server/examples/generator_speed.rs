@@ -90,6 +90,7 @@ fn options() -> Result<Options, Box<dyn std::error::Error>> {
             "--seconds" => options.seconds = value()?.parse()?,
             "--connections" => options.config.connections_max = value()?.parse()?,
             "--streams" => options.config.streams_max = value()?.parse()?,
+            "--awake-us" => options.config.awake_for = Duration::from_micros(value()?.parse()?),
             "--http2" => options.config.protocol = Protocol::Http2,
             _ => return Err(format!("unknown: {flag}").into()),
         }

@@ -1,5 +1,19 @@
 use std::fmt;
 
+/// A number for a table, `-` where there is none, `never` where it is infinite.
+pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
+    match value {
+        None => "-".to_owned(),
+        Some(value) if value.is_infinite() => "never".to_owned(),
+        Some(value) => format!("{value:.digits$}"),
+    }
+}
+
+/// A share as a number of per cent.
+pub(crate) fn percent(share: Option<f64>) -> String {
+    number(share.map(|share| share * 100.0), 1)
+}
+
 /// Writes a table in Markdown whose columns are as wide as their widest cell. The first so many columns are names,
 /// and stand left; the others are numbers, and stand right.
 pub(crate) fn table<const COLUMNS: usize>(

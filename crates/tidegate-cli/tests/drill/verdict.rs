@@ -8,8 +8,8 @@ use std::time::Duration;
 /// How often a drill is begun at most.
 pub const TRIES: usize = 4;
 
-/// Of all processors, what others and the host may have had of a quiet machine. A scenario leaves 5 % of a phase to
-/// chance, and a phase is a tenth of a drill: whoever takes 2 % of the drill may have taken all of that.
+/// Of all processors, what others and the host may have had of a quiet machine. A scenario leaves 5 % of a phase
+/// to chance, and a phase is a tenth of a drill: whoever takes 2 % of the drill may have taken all of that.
 const OTHERS_QUIET: f64 = 0.02;
 
 /// With more than this in the hands of others nothing can be told, not even what was missed by far.
@@ -50,8 +50,8 @@ struct Known {
     far: usize,
 }
 
-/// Puts the tries together, expectation by expectation: others disturb now this phase and now that one, so the tries
-/// of a busy machine miss something each, and a promise that is broken is missed in all of them.
+/// Puts the tries together, expectation by expectation: others disturb now this phase and now that one, so the
+/// tries of a busy machine miss something each, and a promise that is broken is missed in all of them.
 #[derive(Default)]
 pub struct Judge {
     known: BTreeMap<String, Known>,

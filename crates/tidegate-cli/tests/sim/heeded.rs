@@ -4,14 +4,18 @@ use super::{sim, text};
 
 #[test]
 fn what_would_change_nothing_is_refused() {
-    let cases: [(&[&str], &[&str]); 12] = [
+    let cases: [(&[&str], &[&str]); 13] = [
         (
             &["low_flood", "--executors", "3"],
             &["--executors", "--compare placement=", "[executors]"],
         ),
         (&["low_flood", "--load", "0.5"], &["--load"]),
         (&["--compare", "law=cubic", "--tasks", "200"], &["--tasks"]),
-        (&["--compare", "placement=pull", "low_flood"], &["low_flood", "--executors"]),
+        (&["--compare", "placement=pull", "low_flood"], &["low_flood has no executors"]),
+        (
+            &["--compare", "placement=pull", "executors_3x3", "--tasks", "900"],
+            &["--tasks", "[executors]"],
+        ),
         (&["--compare", "placement=pull", "--short"], &["--short", "tasks of its own"]),
         (&["--compare", "law=cubic", "--until", "4"], &["--until", "name a scenario"]),
         (&["--compare", "law=cubic", "low_flood"], &["low_flood has no pipeline"]),
@@ -43,4 +47,18 @@ fn laws_stand_side_by_side_in_a_scenario_of_a_pipeline() {
     assert!(rows[2].starts_with("| seed ") && rows[3].starts_with("| cubic "), "{table}");
     assert_ne!(rows[2].replace("seed ", "cubic"), rows[3], "each has its own law");
     assert_eq!(output.stdout, run().stdout);
+}
+
+#[test]
+fn placements_stand_side_by_side_in_a_scenario_of_executors() {
+    let args = ["--compare", "placement=queue,seed", "executors_3x3", "--short"];
+    let output = sim(&args);
+    let table = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows: Vec<_> = table.lines().collect();
+    assert_eq!(rows.len(), 2 + 2, "{table}");
+    assert!(rows[2].starts_with("| queue ") && rows[3].starts_with("| seed "), "{table}");
+    let started = |row: &str| row.split('|').nth(2).unwrap().trim().parse::<f64>().unwrap();
+    assert!(started(rows[2]) > 95.0 && started(rows[3]) < 50.0, "{table}");
+    assert_eq!(output.stdout, sim(&args).stdout);
 }

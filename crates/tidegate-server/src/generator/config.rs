@@ -19,6 +19,10 @@ pub struct GeneratorConfig {
     pub connect_timeout: Duration,
     /// How long after the last due request answers are waited for. Default 10 s.
     pub grace: Duration,
+    /// What is due within this is waited for awake. A thread that sleeps and is woken ten thousand times a second
+    /// has little time for anything else, above all in a virtual machine. It costs up to one processor, so only
+    /// who has one to spare should set it. Default 0: it always sleeps.
+    pub awake_for: Duration,
 }
 
 /// What is spoken.
@@ -59,6 +63,7 @@ impl GeneratorConfig {
             streams_max: 100,
             connect_timeout: Duration::from_secs(5),
             grace: Duration::from_secs(10),
+            awake_for: Duration::ZERO,
         }
     }
 }

@@ -10,6 +10,7 @@ use super::timer::Timer;
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Tasks that run between two looks at the sockets and the schedule. Each takes some 10 µs: the runtime's own 61
@@ -70,8 +71,13 @@ async fn generate<D: Driver>(
     engine.start();
     let mut batch = Vec::with_capacity(EVENTS_AT_ONCE);
     while let Some(wake_at) = engine.advance() {
-        timer.arm(wake_at, clock.now())?;
-        wait(&mut timer, &mut events, &mut batch).await?;
+        let now = clock.now();
+        if wake_at <= now + config.awake_for {
+            wait_awake(clock, wake_at, &mut events, &mut batch).await;
+        } else {
+            timer.arm(wake_at - config.awake_for, now)?;
+            wait(&mut timer, &mut events, &mut batch).await?;
+        }
         for event in batch.drain(..) {
             engine.handle(event);
         }
@@ -82,6 +88,26 @@ async fn generate<D: Driver>(
         engine.handle(event);
     }
     Ok(engine.finish())
+}
+
+/// Waits for a moment or for events, and lets only those run meanwhile who have something to do.
+async fn wait_awake(
+    clock: Clock,
+    until: Duration,
+    events: &mut mpsc::UnboundedReceiver<Event>,
+    batch: &mut Vec<Event>,
+) {
+    while clock.now() < until {
+        while batch.len() < EVENTS_AT_ONCE
+            && let Ok(event) = events.try_recv()
+        {
+            batch.push(event);
+        }
+        if !batch.is_empty() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Waits for the timer or for events.

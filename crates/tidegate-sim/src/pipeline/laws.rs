@@ -1,6 +1,6 @@
 use super::simulate;
 use crate::Violation;
-use crate::markdown;
+use crate::markdown::{self, number, percent};
 use crate::scenario::{PipelineWorld, Scenario, What};
 use std::fmt;
 use tidegate_core::window::Law;
@@ -71,12 +71,6 @@ impl LawRow {
     }
 
     fn cells(&self) -> [String; HEAD.len()] {
-        let number = |value: Option<f64>, digits: usize| match value {
-            None => "-".to_owned(),
-            Some(value) if value.is_infinite() => "never".to_owned(),
-            Some(value) => format!("{value:.digits$}"),
-        };
-        let percent = |share: Option<f64>| number(share.map(|share| share * 100.0), 1);
         [
             self.law.to_string(),
             percent(self.stored_of_offered),

@@ -143,7 +143,8 @@ async fn while_the_disk_is_full(folder: &Path) {
         append(&store, vec![large(seq)]).await;
         fs::write(&ballast, vec![1; (20 - room_mb) << 20]).ok();
         seq = append_until_full(&store, seq + 1).await;
-        assert_eq!(append_until_full(&store, seq).await, seq);
+        // What the store tidies up meanwhile may make room for some more.
+        seq = append_until_full(&store, seq).await;
         fs::remove_file(&ballast).unwrap();
         append_until_it_works(&store, seq).await;
         assert_stored(&store, seq).await;

@@ -2,6 +2,7 @@ use super::scenario;
 use crate::failure::Failure;
 use crate::sim_flags::{Comparison, SimFlags};
 use tidegate::window::Law;
+use tidegate_sim::executors::Policy;
 use tidegate_sim::gateway::{self, Variant};
 use tidegate_sim::scenario::World;
 use tidegate_sim::{executors, pipeline};
@@ -26,14 +27,17 @@ pub fn table(comparison: &Comparison, flags: &SimFlags) -> Result<String, Failur
                 .map_err(|error| Failure::Runtime(format!("a scenario is not valid: {error}")))?
                 .to_string(),
         },
-        Comparison::Placements(policies) => {
-            let executors = match flags.executors[..] {
-                [] => &[EXECUTORS],
-                ref given => given,
-            };
-            let (load, tasks) = (flags.load.unwrap_or(LOAD), flags.tasks.unwrap_or(TASKS));
-            executors::compare(policies, executors, load, tasks, seed).to_string()
-        }
+        Comparison::Placements(policies) => match &flags.scenario {
+            Some(name) => of_executors(policies, name, flags)?,
+            None => {
+                let executors = match flags.executors[..] {
+                    [] => &[EXECUTORS],
+                    ref given => given,
+                };
+                let (load, tasks) = (flags.load.unwrap_or(LOAD), flags.tasks.unwrap_or(TASKS));
+                executors::compare(policies, executors, load, tasks, seed).to_string()
+            }
+        },
         Comparison::Picks(picks) => {
             let variants: Vec<_> = picks.iter().map(|pick| Variant::Pick(pick.0)).collect();
             of_gateways(&variants, FOR_PICKS, flags)?
@@ -53,6 +57,17 @@ fn of_pipeline(laws: &[Law], name: &str, flags: &SimFlags) -> Result<String, Fai
     }
     let seed = flags.seed.unwrap_or(scenario.seed);
     pipeline::compare_in(&scenario, laws, seed)
+        .map(|comparison| comparison.to_string())
+        .map_err(|violation| Failure::Runtime(violation.to_string()))
+}
+
+fn of_executors(policies: &[Policy], name: &str, flags: &SimFlags) -> Result<String, Failure> {
+    let scenario = scenario::read(name, flags)?.scenario;
+    if !matches!(scenario.world(), Some(World::Executors(_))) {
+        return Err(Failure::Usage(format!("{name} has no executors: placements are for them")));
+    }
+    let seed = flags.seed.unwrap_or(scenario.seed);
+    executors::compare_in(&scenario, policies, seed)
         .map(|comparison| comparison.to_string())
         .map_err(|violation| Failure::Runtime(violation.to_string()))
 }

@@ -6,15 +6,9 @@ use crate::sim_flags::{Comparison, SimFlags};
 /// Refuses flags that would not be heeded.
 pub fn check(flags: &SimFlags) -> Result<(), Failure> {
     let places = matches!(flags.compare, Some(Comparison::Placements(_)));
-    if let Some(flag) = of_placements(flags).filter(|_| !places) {
+    if let Some(flag) = of_placements(flags).filter(|_| !places || flags.scenario.is_some()) {
         return wrong(&format!(
-            "{flag} is for --compare placement=…; a scenario says it in its own [executors]"
-        ));
-    }
-    if places && let Some(name) = &flags.scenario {
-        return wrong(&format!(
-            "--compare placement=… has tasks of its own, so {name} would not be run: leave it out and say \
-             --executors, --load and --tasks, or run it alone, which compares the placements that it names"
+            "{flag} is for --compare placement=… without a scenario; a scenario says it in its own [executors]"
         ));
     }
     if let Some(flag) = of_scenarios(flags)
@@ -57,7 +51,9 @@ fn first(flags: &[(&'static str, bool)]) -> Option<&'static str> {
 /// Why no scenario is run, if none is.
 fn why_no_scenario(flags: &SimFlags) -> Option<&'static str> {
     match &flags.compare {
-        Some(Comparison::Placements(_)) => Some("--compare placement=… has tasks of its own"),
+        Some(Comparison::Placements(_)) if flags.scenario.is_none() => {
+            Some("--compare placement=… has tasks of its own: name a scenario of executors for it")
+        }
         Some(Comparison::Laws(_)) if flags.scenario.is_none() => {
             Some("--compare law=… has loads of its own: name a scenario of a pipeline for it")
         }

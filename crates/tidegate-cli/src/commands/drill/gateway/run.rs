@@ -91,6 +91,7 @@ fn drill(
         streams_max: STREAMS_MAX,
         connect_timeout: CONNECT_TIMEOUT,
         grace: GRACE,
+        awake_for: Duration::ZERO,
     };
     let (mut load, schedule) = generator::run(config, templates, load).map_err(failed)?;
     drop(screen);
