@@ -59,6 +59,8 @@ NGINX_HTTP2 = """
 CONNECTIONS = 64
 STREAMS = 64
 RATE = 10_000
+# As a drill of a target has it.
+AWAKE_US = 100
 # The anchors' case: one second of six stands still, so the true p90 is 400 ms and the true p99 940 ms.
 STALL_RATE, STALL_SECONDS, STALL_AT_S, STALL_S = 1_000, 6, 2, 1
 STALL_CONNECTIONS = 2_000
@@ -99,6 +101,7 @@ class Ours:
 
     def run(self, port, seconds, rate=None, connections=CONNECTIONS):
         argv = [self.program, f"http://127.0.0.1:{port}", "--seconds", seconds, "--connections", connections]
+        argv += ["--awake-us", AWAKE_US]
         result = marked(output_of([*argv, *self.flags, *(["--rate", rate] if rate else [])], seconds))
         if result["failed"]:
             raise BenchError(f"{self.name}: {result['failed']} requests failed")

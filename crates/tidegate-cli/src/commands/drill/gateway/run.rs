@@ -23,6 +23,8 @@ const STREAMS_MAX: usize = 100;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long answers are waited for when nothing more is due.
 const GRACE: Duration = Duration::from_secs(10);
+/// What is due so soon is waited for awake where the generator is not on one stage with what it drills.
+const AWAKE_FOR: Duration = Duration::from_micros(100);
 
 /// Files that are open besides connections of the load.
 const OTHER_FILES: u64 = 1024;
@@ -91,7 +93,8 @@ fn drill(
         streams_max: STREAMS_MAX,
         connect_timeout: CONNECT_TIMEOUT,
         grace: GRACE,
-        awake_for: Duration::ZERO,
+        // On a stage of its own the generator would take that time from who it drills.
+        awake_for: options.target.as_ref().map_or(Duration::ZERO, |_| AWAKE_FOR),
     };
     let (mut load, schedule) = generator::run(config, templates, load).map_err(failed)?;
     drop(screen);
