@@ -23,8 +23,11 @@ frontend in
   bind 127.0.0.1:{port} backlog 4096
   http-request set-priority-class int(-100) if {{ req.hdr(tidegate-priority) high }}
   http-request set-priority-class int(100) if {{ req.hdr(tidegate-priority) low }}
-  # maxqueue of a server only sends requests elsewhere: without this, any number waits until its time is over.
+  # maxqueue of a server only sends requests elsewhere: without this, any number waits until its time is over. Who matters less
+  # leaves room, or the flood would fill the line and nobody else could get into it.
   http-request deny deny_status 503 if {{ queue(out) ge {waiting} }}
+  http-request deny deny_status 503 if !{{ req.hdr(tidegate-priority) high }} {{ queue(out) ge {waiting_normal} }}
+  http-request deny deny_status 503 if {{ req.hdr(tidegate-priority) low }} {{ queue(out) ge {waiting_low} }}
   default_backend out
 backend out
   balance leastconn
@@ -159,7 +162,8 @@ class Contestants(Peers):
         queue = setting.gateway.get("queue", setting.workers["waiting"])
         servers = [line.format(n, worker, setting.places, queue) for n, worker in enumerate(workers)]
         waiting = setting.count * queue
-        text = HAPROXY.format(port=port, wait_ms=setting.wait_ms, waiting=waiting, servers="\n".join(servers))
+        bounds = {"waiting": waiting, "waiting_normal": waiting * 3 // 4, "waiting_low": waiting // 2}
+        text = HAPROXY.format(port=port, wait_ms=setting.wait_ms, servers="\n".join(servers), **bounds)
         config = self.directory / "haproxy.cfg"
         config.write_text(text)
         return Process([self.programs["haproxy"], "-db", "-f", config], self.directory / "haproxy.log")
