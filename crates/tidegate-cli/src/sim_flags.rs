@@ -23,6 +23,7 @@ Examples:
   tidegate sim --compare law=seed,cubic
   tidegate sim --compare law=seed,cubic blocked_store
   tidegate sim --compare placement=pull,semaphore --executors 3,30 --load 0.95
+  tidegate sim --compare placement=queue,seed executors_3x3
   tidegate sim --replay decisions.ndjson --set limits.low=100
 
 Time is virtual and chance comes from the seed: the same seed gives the same report, byte for
@@ -82,8 +83,8 @@ pub struct SimFlags {
     /// pick=power_of_two,round_robin,random,least_loaded and sharing=strict,borrow: a scenario of a gateway
     /// with each of these; law=seed,cubic: the ingestion pipeline through bursts, faults and drifts, or a
     /// scenario of a pipeline, under each of these laws; placement=pull,optimistic,semaphore,queue,reserve,seed:
-    /// tasks of 50 ms on executors of one slot under each of these placements, seed being the loop in which every
-    /// worker holds its task until an executor has room
+    /// tasks of 50 ms on executors of one slot, or a scenario of executors, under each of these placements, seed
+    /// being the loop in which every worker holds its task until an executor has room
     #[arg(long, value_name = "WHAT=NAMES", value_parser = comparison)]
     pub compare: Option<Comparison>,
     /// What other limits would have done to a load that `tidegate drill --record` wrote down
@@ -93,7 +94,7 @@ pub struct SimFlags {
     /// limits.critical_reserve, or sharing=strict or sharing=borrow; can be said again
     #[arg(long, value_name = "NAME=VALUE", requires = "replay")]
     pub set: Vec<Setting>,
-    /// With placement=: so many executors, each of these numbers in turn; 3 by default
+    /// With placement= and no scenario: so many executors, each of these numbers in turn; 3 by default
     #[arg(
         long,
         value_name = "N,…",
@@ -101,10 +102,11 @@ pub struct SimFlags {
         value_parser = clap::value_parser!(u32).range(1..=1_000)
     )]
     pub executors: Vec<u32>,
-    /// With placement=: what is asked of the executors, as a share of what they can do; 0.8 by default
+    /// With placement= and no scenario: what is asked of the executors, as a share of what they can do; 0.8 by
+    /// default
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub load: Option<f64>,
-    /// With placement=: how many tasks arrive; 20,000 by default
+    /// With placement= and no scenario: how many tasks arrive; 20,000 by default
     #[arg(
         long,
         value_name = "N",

@@ -98,7 +98,7 @@ fn control_requests_wait_for_the_gateways_own_processor() {
         assert!(shipped.contains(costs), "the scenario says what they cost");
         let costs_here = format!("request_us = {request_us}\nrefusal_us = {refusal_us}");
         let text = shipped.replace(costs, &costs_here);
-        let scenario = Scenario::read("low_flood", &text).unwrap().shortened();
+        let scenario = Scenario::read("low_flood", &text).unwrap().lasting(12.0);
         let findings = simulate(&scenario, 1, None).unwrap();
         let p99 = |phase| findings.value(What::LatencyP99Ms, "priority:critical", Some(phase));
         p99("flood").unwrap() / p99("calm").unwrap()

@@ -134,8 +134,32 @@ fn a_short_form_may_be_slower_and_asks_for_as_much() {
     let (capacity, less) = (whole.capacity_per_s().unwrap(), short.capacity_per_s().unwrap());
     assert!((less * 4.0 - capacity).abs() < 1e-6 * capacity, "{less} of {capacity}");
     assert_eq!(short.classes.last(), whole.classes.last(), "the gateway itself is no slower");
-    let error = Scenario::read("two", &text.replace("slower = 4", "slower = 0.5")).unwrap_err();
-    assert!(error.to_string().contains("short.slower: is 0.5"), "{error}");
+    let by_the_second = text.replacen("share = 0.75", "per_s = 8", 1);
+    let slowed = Scenario::read("two", &by_the_second).unwrap().shortened();
+    assert_eq!(slowed.classes[1].per_s, Some(2.0));
+    let waits = format!("{text}[gateway]\nwait_max_ms = 700\n");
+    let slowed = Scenario::read("two", &waits).unwrap().shortened();
+    assert_eq!(slowed.gateway().wait_max_ms, Some(2_800.0));
+}
+
+#[test]
+fn what_can_not_be_slower_is_told() {
+    let told = |from: &str, to: &str| {
+        let text = format!("{TEXT}\n[short]\nduration_s = 5\nslower = 4\n").replacen(from, to, 1);
+        Scenario::read("two", &text).unwrap_err().to_string()
+    };
+    assert!(told("slower = 4", "slower = 0.5").contains("short.slower: is 0.5"));
+    let error = told("kind = \"fixed\", ms = 100", "kind = \"fixed\", ms = 20000");
+    assert!(
+        error.contains("short.slower: makes class.people.service too much: it is 80000"),
+        "{error}"
+    );
+    let error = told("what = \"goodput_of_offered\"", "what = \"latency_p99_ms\"");
+    assert!(error.contains("in milliseconds: say against what"), "{error}");
+    let pipeline = "about = \"p\"\nduration_s = 10\n[pipeline]\nstore_per_s = 100\nshare = 1\n\
+                    [short]\nduration_s = 5\nslower = 2\n";
+    let error = Scenario::read("p", pipeline).unwrap_err().to_string();
+    assert!(error.contains("short.slower: slows what workers do"), "{error}");
 }
 
 #[test]

@@ -72,11 +72,12 @@ async fn generate<D: Driver>(
     let mut batch = Vec::with_capacity(EVENTS_AT_ONCE);
     while let Some(wake_at) = engine.advance() {
         let now = clock.now();
-        if wake_at <= now + config.awake_for {
-            wait_awake(clock, wake_at, &mut events, &mut batch).await;
-        } else {
-            timer.arm(wake_at - config.awake_for, now)?;
-            wait(&mut timer, &mut events, &mut batch).await?;
+        match wake_at.checked_sub(config.awake_for) {
+            Some(sleep_until) if sleep_until > now || config.awake_for.is_zero() => {
+                timer.arm(sleep_until, now)?;
+                wait(&mut timer, &mut events, &mut batch).await?;
+            }
+            _ => wait_awake(clock, wake_at, &mut events, &mut batch).await,
         }
         for event in batch.drain(..) {
             engine.handle(event);
@@ -90,23 +91,24 @@ async fn generate<D: Driver>(
     Ok(engine.finish())
 }
 
-/// Waits for a moment or for events, and lets only those run meanwhile who have something to do.
+/// Waits for a moment or for events, and lets those run meanwhile who have something to do. Others run and answers
+/// are taken once at least, also when the moment is past: who is behind must not only send.
 async fn wait_awake(
     clock: Clock,
     until: Duration,
     events: &mut mpsc::UnboundedReceiver<Event>,
     batch: &mut Vec<Event>,
 ) {
-    while clock.now() < until {
+    loop {
+        tokio::task::yield_now().await;
         while batch.len() < EVENTS_AT_ONCE
             && let Ok(event) = events.try_recv()
         {
             batch.push(event);
         }
-        if !batch.is_empty() {
+        if !batch.is_empty() || clock.now() >= until {
             return;
         }
-        tokio::task::yield_now().await;
     }
 }
 

@@ -41,6 +41,35 @@ fn an_even_rate_stays_even() {
     assert!(sent + late >= 85, "{sent} of 200 in the first half, and at most {late} late");
 }
 
+/// Asleep and awake take turns: gaps of 5 ms, and three requests 50 µs apart after each.
+#[test]
+fn who_waits_awake_sends_nothing_early_and_takes_every_answer() {
+    let _others = with_others();
+    let server = Server::new(Speaks::Http1, |_, _| Reply::after(MS));
+    let mut config = config(server.port);
+    config.awake_for = Duration::from_micros(200);
+    let due = (0..300).map(|number| 5 * MS * (number / 3) + MS / 20 * (number % 3));
+    let ran = ran(config, get(None), Plan::at(due));
+    assert_eq!(ran.plan.ok(), 300);
+    assert!(ran.plan.seen.iter().all(|seen| seen.sent >= seen.due), "nothing is sent early");
+}
+
+/// A thousand are due at once and there are few connections: answers that free them must be taken between sends.
+#[test]
+fn who_is_behind_still_takes_answers() {
+    let _others = with_others();
+    for awake_for in [Duration::ZERO, MS, Duration::MAX] {
+        let server = Server::new(Speaks::Http1, |_, _| Reply::after(Duration::ZERO));
+        let mut config = config(server.port);
+        (config.connections_max, config.awake_for) = (4, awake_for);
+        let ran = ran(config, get(None), Plan::at(at_once(1_000)));
+        assert_eq!(ran.plan.ok(), 1_000, "{awake_for:?}");
+        let first_answer = ran.plan.seen.iter().map(|seen| seen.at).min().unwrap();
+        let before = ran.plan.seen.iter().filter(|seen| seen.sent < first_answer).count();
+        assert!(before <= 4, "{before} were sent on four connections before one answered");
+    }
+}
+
 #[test]
 fn a_burst_goes_out_at_once() {
     let _others = with_others();

@@ -9,6 +9,8 @@ use std::fmt;
 pub struct PlacementsInScenario {
     /// One for each placement.
     pub rows: Vec<PlacementFigures>,
+    /// What must be known to read them.
+    pub notes: Vec<String>,
 }
 
 /// What came of a scenario by one placement; `None` where the scenario has no such figure.
@@ -77,7 +79,8 @@ pub fn compare_in(
             twice: value(What::Twice),
         }
     };
-    Ok(PlacementsInScenario { rows: policies.iter().map(row).collect() })
+    let rows = policies.iter().map(row).collect();
+    Ok(PlacementsInScenario { rows, notes: findings.notes })
 }
 
 // === impl PlacementFigures ===
@@ -103,6 +106,7 @@ impl PlacementFigures {
 impl fmt::Display for PlacementsInScenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cells: Vec<_> = self.rows.iter().map(PlacementFigures::cells).collect();
-        markdown::table(f, HEAD, NAMES, &cells)
+        markdown::table(f, HEAD, NAMES, &cells)?;
+        self.notes.iter().try_for_each(|note| write!(f, "\n{note}\n"))
     }
 }

@@ -28,11 +28,6 @@ impl Scenario {
             found.within("short.duration_s", short.duration_s, 0.1, self.duration_s);
             found.within("short.settle_s", short.settle_s, 0.0, short.duration_s);
             found.within("short.slower", short.slower, 1.0, 100.0);
-            found.unless(
-                short.slower == 1.0 || self.workers.is_some(),
-                "short.slower",
-                "slows what workers do, and there are none: leave it out",
-            );
         }
         self.check_world(&mut found);
         self.check_load(&mut found);
@@ -45,10 +40,45 @@ impl Scenario {
         }
         self.check_expectations(&mut found);
         self.check_judged(&mut found, "settle_s");
-        if self.short.is_some() {
+        if let Some(short) = self.short {
             self.shortened().check_judged(&mut found, "short.settle_s");
+            if short.slower != 1.0 {
+                self.check_slower(&mut found);
+            }
         }
         found.0
+    }
+
+    /// What becomes of it where requests take longer.
+    fn check_slower(&self, found: &mut Found) {
+        const AT: &str = "short.slower";
+        found.unless(
+            self.workers.is_some(),
+            AT,
+            "slows what workers do, and there are none: leave it out",
+        );
+        let mut slowed = Found::default();
+        let shortened = self.shortened();
+        for (index, class) in shortened.classes.iter().enumerate() {
+            shortened.check_class(&mut slowed, index, class);
+        }
+        for Mistake { at, what } in slowed.0 {
+            found.says(AT, &format!("makes {at} too much: it {what}"));
+        }
+        let in_ms =
+            |what| matches!(what, What::LatencyMeanMs | What::LatencyP50Ms | What::LatencyP99Ms);
+        let absolute = self.expectations.iter().find(|expected| {
+            let is_slowed = expected.of != "priority:critical";
+            in_ms(expected.what) && expected.against.is_none() && is_slowed
+        });
+        if let Some(expected) = absolute {
+            let text = format!(
+                "makes {} longer, and what is expected of it is in milliseconds: say against what, or \
+                 leave it out",
+                expected.what
+            );
+            found.says(AT, &text);
+        }
     }
 
     fn check_world(&self, found: &mut Found) {

@@ -1,4 +1,4 @@
-use super::{Class, Fault, RetryPlan, Scenario, Service, Wave};
+use super::{Class, Fault, GatewayWorld, RetryPlan, Scenario, Service, Wave};
 use tidegate_core::admission::MessagePriority;
 
 impl Scenario {
@@ -10,6 +10,7 @@ impl Scenario {
                 settle_s: short.settle_s,
                 short: None,
                 classes: self.classes.iter().map(|class| class.slowed(short.slower)).collect(),
+                gateway: self.gateway.as_ref().map(|gateway| gateway.slowed(short.slower)),
                 ..self.lasting(short.duration_s)
             },
             None => self.clone(),
@@ -44,11 +45,21 @@ impl Class {
         }
         let retry = |plan: RetryPlan| RetryPlan { base_ms: plan.base_ms * by, ..plan };
         Self {
+            per_s: self.per_s.map(|per_s| per_s / by),
             service: self.service.slowed(by),
             deadline_ms: self.deadline_ms.map(|ms| ms * by),
             retry: self.retry.map(retry),
             ..self.clone()
         }
+    }
+}
+
+// === impl GatewayWorld ===
+
+impl GatewayWorld {
+    /// The same in front of workers that take `by` times as long: who waits does so for as many times as long.
+    fn slowed(&self, by: f64) -> Self {
+        Self { wait_max_ms: self.wait_max_ms.map(|ms| ms * by), ..self.clone() }
     }
 }
 

@@ -69,8 +69,8 @@ pub struct Short {
     #[serde(default)]
     pub settle_s: f64,
     /// Requests take so many times as long, so that so many times fewer are the same load: what is asked of the
-    /// machine of a test, for which nothing was optimised, must be something that it can do. Deadlines and the
-    /// first waits of retries are as many times as long; rates that are given by the second stay.
+    /// machine of a test must be something that it can do beside others. Deadlines, the first waits of retries and
+    /// the gateway's `wait_max_ms` are as many times as long. The control plane is asked as often as ever.
     #[serde(default = "as_fast")]
     pub slower: f64,
 }
