@@ -9,7 +9,7 @@ fn the_list_explains_each_scenario_in_a_line() {
     let said = drill(&["--list"]);
     assert_eq!(said.code, Some(0), "{}", said.error);
     let line = said.out.lines().find(|line| line.starts_with("load_sweep ")).unwrap();
-    assert!(line.contains("gateway") && line.contains("140") && line.contains("40"), "{line}");
+    assert!(line.contains("gateway") && line.contains("140") && line.contains("44"), "{line}");
     assert!(line.contains("what is done must not fall"), "{line}");
 }
 
