@@ -4,7 +4,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt unit loom shuttle rules doc bench compare soak
+.PHONY: help setup run test check lint fmt deny unit loom shuttle rules doc smoke bench compare soak dist
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -18,9 +18,17 @@ run: ## Start a gateway, in front of mocks or as ARGS="--upstream http://…" sa
 test: ## Everything that must pass before a change is merged; one command, also on a fresh machine
 	@scripts/test
 
-lint: ## Formatting and clippy
+check: ## The inner loop: formatting, clippy, and the quick tests of the crates that changed
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@scripts/unit --changed
+
+lint: deny ## Formatting, clippy and the dependencies
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+deny: ## Licences, sources and duplicates of the dependencies
+	@scripts/deny
 
 fmt: ## Format the code
 	$(CARGO) fmt --all
@@ -38,6 +46,9 @@ shuttle: ## Many random interleavings of the windowed channel, longer than loom 
 
 doc: ## The API documentation
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+smoke: ## Every benchmark for a few seconds, to see that it works
+	@scripts/bench-smoke
 
 rules: ## The alerts: their syntax, when each fires, and that each has its runbook
 	@scripts/rules
@@ -61,3 +72,6 @@ compare: ## The same drills on Tidegate, haproxy, nginx and Envoy, into docs/ben
 soak: ## Every scenario in full: 200 seeds simulated, and the real drill (hours)
 	$(CARGO) build --release --locked
 	@scripts/soak
+
+dist: ## The stripped binary and its symbols, in target/dist/package
+	@scripts/dist

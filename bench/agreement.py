@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""The same scenarios simulated and drilled: where do they disagree by more than 15 %?
+"""Compares simulations with drills: goodput and refusals of every gateway scenario, by phase.
 
-`bench/agreement.py --short` runs every shipped scenario of a gateway both ways with the same seed, and compares goodput and the
-share that was refused, by phase. Exit code: 0 figures were made, 2 the run gave none. What disagrees is a finding for
-docs/testing.md, not a failure.
+`bench/agreement.py --short` runs each shipped scenario in both ways with the same seed. A difference of more than 15 % is a
+finding for docs/testing.md, not a failure. Exit code: 0 the run produced figures, 2 it did not.
 """
 
 import argparse
@@ -12,13 +11,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # The run leaves nothing behind, so not even a cache of its own modules.
+sys.dont_write_bytecode = True  # The run leaves no files behind, not even bytecode caches.
 
-from harness import REPOSITORY, BenchError, alone, machine_line, split_at_markers, tidegate_binary, write_section
+from harness import REPOSITORY, BenchError, alone, machine_line, parse, split_at_markers, tidegate_binary, write_section
 
 MARKERS = ("<!-- agreement:begin -->", "<!-- agreement:end -->")
 WHATS = ("goodput_of_offered", "refused_share")
-# Below this share a ratio says nothing: one request more or less is many per cent of few.
+# Below this share ratios are not compared: a single request changes them by many percent.
 SHARE_LEAST = 0.02
 
 
@@ -76,7 +75,7 @@ def report(options, results):
 
 def scenarios():
     for path in sorted((REPOSITORY / "scenarios").glob("*.toml")):
-        if "[workers]" in path.read_text(encoding="utf-8"):
+        if "[upstreams]" in path.read_text(encoding="utf-8"):
             yield path.stem
 
 
@@ -84,15 +83,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="the scenarios' short forms")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace what stands between {' and '.join(MARKERS)}")
+    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace the text between {' and '.join(MARKERS)}")
     parser.add_argument("--tidegate", type=Path, default=tidegate_binary(), help="the binary to use")
-    options = parser.parse_args()
+    parser.set_defaults(scenarios=None)
+    options = parse(parser, scenarios=[str(REPOSITORY / "bench" / "smoke.toml")])
     try:
         if options.write:
             split_at_markers(options.write, MARKERS)
         with alone():
             results = []
-            for name in scenarios():
+            for name in options.scenarios or scenarios():
                 print(f"{name} …", file=sys.stderr, flush=True)
                 results.append((name, run(options, "sim", name), run(options, "drill", name)))
         text = report(options, results)

@@ -1,4 +1,4 @@
-"""Celery on a Redis of its own: as many no-op tasks as are asked for, until every result is stored."""
+"""Celery with its own Redis: runs a number of no-op tasks until every result is stored."""
 
 import contextlib
 import socket
@@ -23,8 +23,8 @@ def celery_version():
 
 
 def run_celery(directory, tasks, slots, durable=False):
-    """Tasks a second from the first that is enqueued to the last result. `durable`: Redis syncs every write, and a task
-    is acknowledged after it is done, which is what ours does; else both are as they come."""
+    """Returns tasks per second from the first enqueued task to the last result. With `durable`, Redis syncs every write and a
+    task is acknowledged after its end, as in Tidegate; otherwise both use their defaults."""
     directory.mkdir(exist_ok=True)
     (port,) = free_ports(1)
     env = {"BENCH_REDIS_PORT": str(port), "BENCH_ACKS_LATE": str(int(durable)), "PYTHONPATH": str(BENCH)}
@@ -35,14 +35,14 @@ def run_celery(directory, tasks, slots, durable=False):
         argv = [PYTHON, "-m", "celery", "-A", "celery_tasks", "--workdir", directory, "worker", "--pool", "prefork"]
         argv += ["--concurrency", slots, "--loglevel", "WARNING"]
         worker = stack.enter_context(Process(argv, directory / "celery.log", env=env))
-        # One through all of it: the worker is up, and its children are.
+        # One task through the whole path: the worker and its children are up.
         produce(stack, directory, env, 1)
         wait_until(lambda: stored(port) >= 1, worker, "the first result", timeout_s=60)
         start = time.monotonic()
         for _ in range(PRODUCERS):
             produce(stack, directory, env, tasks // PRODUCERS)
         expected = 1 + tasks // PRODUCERS * PRODUCERS
-        # Producers have to be started, which is not Celery's fault: the clock runs from the first result on.
+        # The clock starts with the first result, so that the start of the producers does not count.
         first = None
         while (now := stored(port)) < expected:
             worker.check_alive()
@@ -66,7 +66,7 @@ def produce(stack, directory, env, tasks):
 
 
 def stored(port):
-    """Results that Redis has: they are alone in their database."""
+    """Returns the number of results in Redis, which has no other keys."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as redis:
         redis.sendall(f"SELECT {RESULTS_DB}\r\nDBSIZE\r\n".encode())
         answer = b""

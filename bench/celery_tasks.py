@@ -1,6 +1,6 @@
-"""A task that does nothing, for Celery; run by its worker and by the producers of bench/celery_peer.py.
+"""No-op Celery task, used by the worker and the producers of bench/celery_peer.py.
 
-`python celery_tasks.py COUNT` enqueues so many.
+`python celery_tasks.py COUNT` enqueues COUNT tasks.
 """
 
 import os

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The same drills on Tidegate, haproxy (maxconn and queue), nginx (limit_conn) and Envoy (adaptive concurrency).
+"""Runs the same drills on Tidegate, haproxy (maxconn and queue), nginx (limit_conn) and Envoy (adaptive concurrency).
 
-Run by `make compare`, or alone: `bench/compare.py --scenarios load_sweep --only tidegate,haproxy --short`. Each contestant
-stands alone in front of the same mock workers, which the drill makes slow or lame as the scenario says. Goodput, the p99 of
-the most urgent requests and the time to recover come from the drill's own report.
-Exit code: 0 figures were made, 2 the run gave none. Who wins is for the reader to see, not for an exit code.
+Run by `make compare`, or alone: `bench/compare.py --scenarios load_sweep --only tidegate,haproxy --short`. Each gateway runs
+alone in front of the same mock upstreams, to which the drill applies the faults of the scenario. Goodput, the p99 of the
+highest priority and the recovery time come from the report of the drill.
+Exit code: 0 the run produced figures, 2 it did not. The result of the comparison does not affect it.
 """
 
 import argparse
@@ -15,15 +15,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # The run leaves nothing behind, so not even a cache of its own modules.
+sys.dont_write_bytecode = True  # The run leaves no files behind, not even bytecode caches.
 
 from compare_peers import Contestants, Setting
 from harness import (
+    REPOSITORY,
     BenchError,
     MachineTimes,
     alone,
     exit_on_sigterm,
     machine_line,
+    parse,
     split_at_markers,
     tidegate_binary,
     write_section,
@@ -31,14 +33,15 @@ from harness import (
 
 MARKERS = ("<!-- compare:begin -->", "<!-- compare:end -->")
 NAMES = ("tidegate", "haproxy", "nginx", "envoy")
-SCENARIOS = ("load_sweep", "low_flood", "retry_storm", "slow_destination", "capacity_halves")
+SMOKE = REPOSITORY / "bench" / "smoke.toml"
+SCENARIOS = ("load_sweep", "low_flood", "retry_storm", "slow_upstream", "capacity_halves")
 
 
-def drill(options, scenario, port, workers):
-    """The report of one drill."""
+def drill(options, scenario, port, upstreams):
+    """Runs one drill and returns its report."""
     argv = [
         *(options.tidegate, "drill", scenario, "--target", f"http://127.0.0.1:{port}", "--json", "--no-progress"),
-        *("--workers", ",".join(f"http://127.0.0.1:{worker}" for worker in workers), "--seed", options.seed),
+        *("--upstreams", ",".join(f"http://127.0.0.1:{upstream}" for upstream in upstreams), "--seed", options.seed),
         *(["--short"] if options.short else []),
     ]
     done = subprocess.run([str(arg) for arg in argv], capture_output=True, text=True, timeout=900)
@@ -60,7 +63,7 @@ def shown(value, digits):
 
 
 def lines_of(scenario, reports):
-    """A table for each scenario: rows are contestants, columns what the scenario is about."""
+    """Formats one table per scenario: a row for each gateway, a column for each figure of the scenario."""
     first = next(iter(reports.values()))
     phases = [phase["name"] for phase in first["phases"]]
     groups = []
@@ -100,8 +103,8 @@ def report_text(options, peers, results, machine):
     tables = "\n\n".join(lines_of(scenario, reports) for scenario, reports in results.items())
     return (
         f"Machine: {machine_line()}. Over the whole run the hypervisor stole {machine.steal_percent:.1f} % of the CPU "
-        f"time.\n\n{versions}\n\nScenarios {form}, seed {options.seed}, one run each. Goodput is a share of what the workers can "
-        f"do; p99 is in milliseconds from when a request was due. Workers, gateway and generator share two cores.\n\n{tables}"
+        f"time.\n\n{versions}\n\nScenarios {form}, seed {options.seed}, one run each. Goodput is a share of capacity; "
+        f"p99 is in milliseconds from when a request was due. Upstreams, gateway and generator share two cores.\n\n{tables}"
     )
 
 
@@ -120,7 +123,7 @@ def run(options, directory):
         setting = Setting(scenario)
         for name in options.only:
             with contextlib.ExitStack() as stack:
-                processes, ports = peers.workers(setting)
+                processes, ports = peers.upstreams(setting)
                 for process in processes:
                     stack.callback(process.stop)
                 gateway, port = peers.gateway(name, setting, ports)
@@ -140,13 +143,13 @@ def words(text):
 
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scenarios", type=words, default=list(SCENARIOS), help="which, with commas between")
-    parser.add_argument("--only", type=words, default=list(NAMES), help="which contestants, with commas between")
+    parser.add_argument("--scenarios", type=words, default=list(SCENARIOS), help="comma-separated scenarios")
+    parser.add_argument("--only", type=words, default=list(NAMES), help="comma-separated gateways")
     parser.add_argument("--short", action="store_true", help="the scenarios' short forms")
     parser.add_argument("--seed", type=int, default=1, help="of the arrivals")
-    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace what stands between {' and '.join(MARKERS)}")
+    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace the text between {' and '.join(MARKERS)}")
     parser.add_argument("--tidegate", type=Path, default=tidegate_binary(), help="the binary to use")
-    options = parser.parse_args()
+    options = parse(parser, scenarios=[str(SMOKE)], only=["tidegate"])
     if unknown := set(options.only) - set(NAMES):
         parser.error(f"unknown contestants: {', '.join(sorted(unknown))}")
     return options

@@ -1,12 +1,13 @@
-"""The peers of `make compare`: each in front of the same mock workers, set up as its own documents recommend for overload."""
+"""Gateways of `make compare`, each configured for overload as its documentation recommends."""
 
 import json
 import tomllib
+from pathlib import Path
 
 from harness import REPOSITORY, BenchError, Process, free_ports, listens, wait_until
 from peers import ENVOY_TYPES, NGINX, Peers, envoy_address
 
-# Of the highest priority, as a gateway's header says it. haproxy's classes: the lower, the sooner.
+# haproxy's priority classes by `tidegate-priority`: lower values are served first.
 HAPROXY = """
 global
   nbthread 1
@@ -23,8 +24,8 @@ frontend in
   bind 127.0.0.1:{port} backlog 4096
   http-request set-priority-class int(-100) if {{ req.hdr(tidegate-priority) high }}
   http-request set-priority-class int(100) if {{ req.hdr(tidegate-priority) low }}
-  # maxqueue of a server only sends requests elsewhere: without this, any number waits until its time is over. Who matters less
-  # leaves room, or the flood would fill the line and nobody else could get into it.
+  # maxqueue of a server only redirects requests: without this bound, any number waits until its timeout. Lower priorities
+  # leave room in the queue; otherwise the flood would fill it.
   http-request deny deny_status 503 if {{ queue(out) ge {waiting} }}
   http-request deny deny_status 503 if !{{ req.hdr(tidegate-priority) high }} {{ queue(out) ge {waiting_normal} }}
   http-request deny deny_status 503 if {{ req.hdr(tidegate-priority) low }} {{ queue(out) ge {waiting_low} }}
@@ -60,38 +61,38 @@ NGINX_PROXY = """
 
 
 class Setting:
-    """What a scenario says that a gateway has, in numbers that every peer can be told."""
+    """Gateway settings of a scenario, in numbers that every gateway supports."""
 
     def __init__(self, scenario):
-        path = REPOSITORY / "scenarios" / f"{scenario}.toml"
+        path = Path(scenario) if scenario.endswith(".toml") else REPOSITORY / "scenarios" / f"{scenario}.toml"
         if not path.exists():
             raise BenchError(f"there is no scenario {scenario}: {path.parent.name}/ has them")
         self.text = path.read_text(encoding="utf-8")
         document = tomllib.loads(self.text)
-        if "workers" not in document:
-            raise BenchError(f"{scenario} has no [workers]: only scenarios of a gateway can be compared")
-        self.workers = document["workers"]
+        if "upstreams" not in document:
+            raise BenchError(f"{scenario} has no [upstreams]: only scenarios of a gateway can be compared")
+        self.upstreams = document["upstreams"]
         self.gateway = document.get("gateway", {})
 
     @property
     def count(self):
-        return self.workers["count"]
+        return self.upstreams["count"]
 
     @property
-    def places(self):
-        return self.workers["places"]
+    def slots(self):
+        return self.upstreams["slots"]
 
     @property
     def in_all(self):
-        """Requests at once that the gateway may hold: what works and what waits."""
-        return self.count * self.gateway.get("active_requests", self.places + self.workers["waiting"])
+        """Requests that the gateway may have in flight: running and queued."""
+        return self.count * self.gateway.get("active_requests", self.slots + self.upstreams["queue"])
 
     @property
     def wait_ms(self):
         return int(self.gateway.get("wait_max_ms", 5000))
 
     def tidegate_config(self):
-        """The gateway's own configuration, as the scenario has it."""
+        """Returns Tidegate's configuration for the scenario."""
         gateway, lines = self.gateway, []
         if limits := gateway.get("limits"):
             lines.append("[admission]")
@@ -105,8 +106,8 @@ class Setting:
                 lines.append(f"{name} = {int(gateway[key])}")
         if "queue" in gateway:
             lines.append("overflow_size = 0")
-        if "worker_share" in gateway:
-            lines.append(f"share = {gateway['worker_share']}")
+        if "upstream_share" in gateway:
+            lines.append(f"share = {gateway['upstream_share']}")
         lines.append("[routing]")
         if "active_requests" in gateway:
             lines.append(f"active_requests_threshold = {gateway['active_requests']}")
@@ -116,25 +117,25 @@ class Setting:
 
 
 class Contestants(Peers):
-    """Starts workers, and one gateway in front of them."""
+    """Starts upstreams and one gateway in front of them."""
 
-    def workers(self, setting):
-        """The workers' processes and ports."""
+    def upstreams(self, setting):
+        """Starts the upstreams and yields their processes and ports."""
         ports = free_ports(setting.count)
         processes = []
         for number, port in enumerate(ports):
             argv = [
-                *(self.programs["tidegate"], "mock", "--faults", "--name", f"worker-{number}"),
-                *("--listen", f"127.0.0.1:{port}", "--max-running", setting.places),
-                *("--max-waiting", setting.workers["waiting"]),
+                *(self.programs["tidegate"], "mock", "--faults", "--name", f"upstream-{number}"),
+                *("--listen", f"127.0.0.1:{port}", "--max-running", setting.slots),
+                *("--max-waiting", setting.upstreams["queue"]),
             ]
-            process = Process(argv, self.directory / f"worker-{number}.log")
+            process = Process(argv, self.directory / f"upstream-{number}.log")
             processes.append(process)
-            wait_until(lambda port=port: listens(port), process, f"worker {number}'s listener")
+            wait_until(lambda port=port: listens(port), process, f"upstream {number}'s listener")
         return processes, ports
 
-    def gateway(self, name, setting, workers):
-        """Process and port of one of the peers."""
+    def gateway(self, name, setting, upstreams):
+        """Starts one gateway and yields its process and port."""
         [port] = free_ports(1)
         starter = {
             "tidegate": self.tidegate_gateway,
@@ -142,25 +143,25 @@ class Contestants(Peers):
             "nginx": self.nginx_gateway,
             "envoy": self.envoy_gateway,
         }[name]
-        process = starter(setting, port, workers)
+        process = starter(setting, port, upstreams)
         wait_until(lambda: listens(port), process, f"{name}'s listener")
         return process, port
 
-    def tidegate_gateway(self, setting, port, workers):
+    def tidegate_gateway(self, setting, port, upstreams):
         [admin_port] = free_ports(1)
         config = self.directory / "tidegate.toml"
         config.write_text(setting.tidegate_config())
-        upstreams = [part for worker in workers for part in ("--upstream", f"http://127.0.0.1:{worker}")]
+        upstreams = [part for upstream in upstreams for part in ("--upstream", f"http://127.0.0.1:{upstream}")]
         argv = [
             *(self.programs["tidegate"], "up", "--config", config, *upstreams, "--threads", 1, "--tasks", "false"),
             *("--listen", f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{admin_port}", "--log-level", "warn"),
         ]
         return Process(argv, self.directory / "tidegate.log")
 
-    def haproxy_gateway(self, setting, port, workers):
-        line = "  server worker-{} 127.0.0.1:{} maxconn {} maxqueue {} check inter 500ms fall 2 rise 1"
-        queue = setting.gateway.get("queue", setting.workers["waiting"])
-        servers = [line.format(n, worker, setting.places, queue) for n, worker in enumerate(workers)]
+    def haproxy_gateway(self, setting, port, upstreams):
+        line = "  server upstream-{} 127.0.0.1:{} maxconn {} maxqueue {} check inter 500ms fall 2 rise 1"
+        queue = setting.gateway.get("queue", setting.upstreams["queue"])
+        servers = [line.format(n, upstream, setting.slots, queue) for n, upstream in enumerate(upstreams)]
         waiting = setting.count * queue
         bounds = {"waiting": waiting, "waiting_normal": waiting * 3 // 4, "waiting_low": waiting // 2}
         text = HAPROXY.format(port=port, wait_ms=setting.wait_ms, servers="\n".join(servers), **bounds)
@@ -168,8 +169,8 @@ class Contestants(Peers):
         config.write_text(text)
         return Process([self.programs["haproxy"], "-db", "-f", config], self.directory / "haproxy.log")
 
-    def nginx_gateway(self, setting, port, workers):
-        servers = "\n".join(f"    server 127.0.0.1:{worker} max_fails=3 fail_timeout=2s;" for worker in workers)
+    def nginx_gateway(self, setting, port, upstreams):
+        servers = "\n".join(f"    server 127.0.0.1:{upstream} max_fails=3 fail_timeout=2s;" for upstream in upstreams)
         http = NGINX_PROXY.format(port=port, servers=servers, limit=setting.in_all)
         directory = self.directory / "nginx-gateway"
         directory.mkdir(exist_ok=True)
@@ -178,15 +179,15 @@ class Contestants(Peers):
         argv = [self.programs["nginx"], "-p", directory, "-c", config]
         return Process(argv, self.directory / "nginx-gateway.log")
 
-    def envoy_gateway(self, setting, port, workers):
+    def envoy_gateway(self, setting, port, upstreams):
         config = self.directory / "envoy.json"
-        config.write_text(envoy_config(setting, port, workers))
+        config.write_text(envoy_config(setting, port, upstreams))
         flags = ["--concurrency", 1, "--disable-hot-restart", "--log-level", "error"]
         return Process([self.programs["envoy"], "-c", config, *flags], self.directory / "envoy.log")
 
 
-def envoy_config(setting, port, workers):
-    """Adaptive concurrency as its documents have it: the limit is found by itself, from the time that answers take."""
+def envoy_config(setting, port, upstreams):
+    """Returns a configuration with adaptive concurrency as documented: Envoy finds the limit from response times."""
     adaptive = {
         "@type": ENVOY_TYPES + "http.adaptive_concurrency.v3.AdaptiveConcurrency",
         "gradient_controller_config": {
@@ -213,7 +214,7 @@ def envoy_config(setting, port, workers):
         ],
     }
     chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
-    endpoints = [{"endpoint": {"address": envoy_address(worker)}} for worker in workers]
+    endpoints = [{"endpoint": {"address": envoy_address(upstream)}} for upstream in upstreams]
     most = {"max_connections": 20000, "max_pending_requests": 20000, "max_requests": 20000}
     cluster = {
         "name": "out",

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares gateways in front of one upstream: CPU a request, requests a second, latency.
+"""Compares gateways in front of one upstream: CPU per request, requests per second, latency.
 
 Run by `make bench`, or alone: `bench/gateway.py --rounds 12 --seconds 3`. Rounds are interleaved and shuffled,
-and every ratio is taken within a round, so that a slow minute of the machine meets all candidates alike.
-Exit code: 0 all targets hold, 1 a target is missed, 2 the run gave no figures.
+and every ratio is taken within a round, so that a slow minute of the machine affects all candidates equally.
+Exit code: 0 all targets hold, 1 a target is missed, 2 the run produced no figures.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # The run leaves nothing behind, so not even a cache of its own modules.
+sys.dont_write_bytecode = True  # The run leaves no files behind, not even bytecode caches.
 
 from harness import (
     LOAD_CORE,
@@ -26,6 +26,7 @@ from harness import (
     alone,
     exit_on_sigterm,
     machine_line,
+    parse,
     require,
     run_wrk,
     split_at_markers,
@@ -37,18 +38,18 @@ from peers import Candidate, Peers
 
 CANDIDATES = ["direct", "nginx", "haproxy", "envoy", "tidegate", "tidegate-refuse"]
 CONNECTIONS = 64
-# A measurement during which foreign processes took more than this share of the machine is made again. The rule
-# looks at the machine only, never at the figure.
+# A measurement during which other processes used more than this share of the machine is repeated. The rule
+# depends only on the machine, never on the figure.
 OTHERS_PERCENT_MAX = 5
 ATTEMPTS_MAX = 3
-# Fewer leave the interquartile range wider than the differences that the targets ask about.
+# With fewer rounds the interquartile range is wider than the differences that the targets test.
 ROUNDS_MIN = 12
 MARKERS = ("<!-- gateway:begin -->", "<!-- gateway:end -->")
 
 
 @dataclass
 class Sample:
-    """One candidate in one round."""
+    """Figures of one candidate in one round."""
 
     requests_a_second: float
     cpu_us: float
@@ -61,7 +62,7 @@ class Sample:
 
 @dataclass
 class Target:
-    """A ratio that must stay on one side of a bound."""
+    """Target: a ratio and its bound."""
 
     text: str
     candidate: str
@@ -76,10 +77,10 @@ class Target:
 
 PLAIN_PROXIES = ("nginx", "haproxy")
 TARGETS = [
-    Target("CPU a request, tidegate / better plain proxy", "tidegate", PLAIN_PROXIES, "cpu_us", 1.2, True),
-    Target("CPU a request, tidegate / Envoy", "tidegate", ("envoy",), "cpu_us", 0.4, True),
+    Target("CPU per request, tidegate / better plain proxy", "tidegate", PLAIN_PROXIES, "cpu_us", 1.2, True),
+    Target("CPU per request, tidegate / Envoy", "tidegate", ("envoy",), "cpu_us", 0.4, True),
     Target("rate, tidegate / better plain proxy", "tidegate", PLAIN_PROXIES, "requests_a_second", 0.8, False),
-    Target("CPU a request, refused / proxied", "tidegate-refuse", ("tidegate",), "cpu_us", 0.5, True),
+    Target("CPU per request, refused / proxied", "tidegate-refuse", ("tidegate",), "cpu_us", 0.5, True),
 ]
 
 
@@ -87,7 +88,7 @@ TARGETS = [
 
 
 def measure(candidate, upstream, seconds):
-    """One round of one candidate. The CPU is the proxy's; of `direct` it is the upstream's."""
+    """Measures one round of one candidate. The CPU time is the proxy's; for `direct` it is the upstream's."""
     processes = {candidate.process, upstream}
     with candidate.ready():
         machine, cpu = MachineTimes.now(), {process: process.cpu_seconds() for process in processes}
@@ -107,10 +108,10 @@ def measure(candidate, upstream, seconds):
     )
 
 
-def measure_undisturbed(candidate, upstream, seconds):
-    """The first undisturbed measurement; if there is none, the least disturbed."""
+def measure_undisturbed(candidate, upstream, seconds, attempts_max):
+    """Returns the first undisturbed measurement or, if there is none, the least disturbed one."""
     samples = []
-    for attempt in range(1, ATTEMPTS_MAX + 1):
+    for attempt in range(1, attempts_max + 1):
         samples.append(measure(candidate, upstream, seconds))
         if samples[-1].others_percent <= OTHERS_PERCENT_MAX:
             break
@@ -120,7 +121,7 @@ def measure_undisturbed(candidate, upstream, seconds):
 
 
 def children_cpu_seconds():
-    """CPU of the children that have ended: wrk's, between two calls around a run of it."""
+    """Returns the CPU time of ended children: that of wrk, as the difference of two calls around its run."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
@@ -132,7 +133,7 @@ def check_answers(candidate, result):
 
 
 def warm_up(candidate, seconds):
-    """Also proves that no status but the expected one occurs: a measured round only tells errors from the rest."""
+    """Warms up, and verifies that only the expected status occurs: a measured round only counts errors."""
     with candidate.ready():
         result = run_wrk(candidate.port, "statuses.lua", seconds, CONNECTIONS)
     if result["statuses"] != [candidate.status] or result["socket_errors"]:
@@ -142,12 +143,13 @@ def warm_up(candidate, seconds):
 def run_rounds(candidates, upstream, options):
     samples = {candidate.name: [] for candidate in candidates}
     shuffle = random.Random(options.seed).shuffle
+    attempts_max = 1 if options.smoke else ATTEMPTS_MAX
     for number in range(1, options.rounds + 1):
         shuffle(candidates)
         for candidate in candidates:
-            samples[candidate.name].append(measure_undisturbed(candidate, upstream, options.seconds))
+            samples[candidate.name].append(measure_undisturbed(candidate, upstream, options.seconds, attempts_max))
         progress = "  ".join(f"{name} {taken[-1].cpu_us:.1f}" for name, taken in samples.items())
-        print(f"round {number}/{options.rounds}, CPU µs a request: {progress}", file=sys.stderr, flush=True)
+        print(f"round {number}/{options.rounds}, CPU µs per request: {progress}", file=sys.stderr, flush=True)
     return samples
 
 
@@ -159,13 +161,13 @@ def column(samples, name, field):
 
 
 def paired(samples, name, peer, field):
-    """Ratios within the same round."""
+    """Returns ratios within the same round."""
     ours, theirs = column(samples, name, field), column(samples, peer, field)
     return [a / b for a, b in zip(ours, theirs, strict=True)]
 
 
 def table(samples):
-    yield "| candidate | CPU µs a request | × direct | requests/s | × direct | p50 ms | p99 ms | steal % | others % |"
+    yield "| candidate | CPU µs per request | × direct | requests/s | × direct | p50 ms | p99 ms | steal % | others % |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for name in [name for name in CANDIDATES if name in samples]:
         cells = [
@@ -183,7 +185,7 @@ def table(samples):
 
 
 def better_peer(samples, target):
-    """The peer with the better median: the lower CPU, or the higher rate."""
+    """Returns the peer with the better median: lower CPU, or higher rate."""
     present = [peer for peer in target.peers if peer in samples]
     if target.candidate not in samples or len(present) < len(target.peers):
         return None
@@ -192,7 +194,7 @@ def better_peer(samples, target):
 
 
 def judge(samples):
-    """A line for each target, and how many are missed."""
+    """Returns one line per target, and the number of missed targets."""
     lines, missed = [], 0
     for target in TARGETS:
         sign = "≤" if target.at_most else "≥"
@@ -216,22 +218,22 @@ def setting(peers, options, spent):
     yield ""
     yield (
         f"{options.rounds} interleaved rounds of {options.seconds} s in shuffled order (seed {options.seed}), "
-        f"{CONNECTIONS} connections, answers of 3 bytes. The proxy has one core, the upstream and wrk share the "
+        f"{CONNECTIONS} connections, responses of 3 bytes. The proxy has one core, the upstream and wrk share the "
         "other. Medians, with the interquartile range; ratios are taken within a round. The CPU of `direct` is the "
-        "upstream's own. `steal` and `others` are shares of all cores that the hypervisor and foreign processes took."
+        "upstream's own. `steal` and `others` are shares of all cores that the hypervisor and other processes used."
     )
     if options.rounds < ROUNDS_MIN:
         yield ""
-        yield f"Fewer than {ROUNDS_MIN} rounds: a look, not a result."
+        yield f"Fewer than {ROUNDS_MIN} rounds: too few for a result."
 
 
 def disturbance(samples):
-    """How often the machine was not ours alone, and what was done about it."""
+    """Describes how often other processes disturbed the run, and how many measurements were repeated."""
     taken = [sample for column in samples.values() for sample in column]
     repeats = sum(sample.attempts - 1 for sample in taken)
     still = sum(sample.others_percent > OTHERS_PERCENT_MAX for sample in taken)
     return (
-        f"{repeats} of {len(taken) + repeats} measurements were made again because foreign processes took more than "
+        f"{repeats} of {len(taken) + repeats} measurements were repeated because other processes used more than "
         f"{OTHERS_PERCENT_MAX} % of the machine; {still} stayed disturbed in all {ATTEMPTS_MAX} attempts and count."
     )
 
@@ -247,9 +249,10 @@ def parse_options():
     parser.add_argument("--seed", type=int, default=1, help="of the order within each round")
     parser.add_argument("--only", type=lambda text: text.split(","), metavar="NAME,…", help=", ".join(CANDIDATES))
     parser.add_argument("--report-only", action="store_true", help="exit with 0 even if a target is missed")
-    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace what stands between {' and '.join(MARKERS)}")
+    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace the text between {' and '.join(MARKERS)}")
     parser.add_argument("--tidegate", type=Path, default=tidegate_binary(), help="the binary to measure")
-    options = parser.parse_args()
+    ours = ["direct", "tidegate", "tidegate-refuse"]
+    options = parse(parser, rounds=1, seconds=1, warm_up=1, only=ours)
     if unknown := set(options.only or []) - set(CANDIDATES):
         parser.error(f"unknown candidates: {', '.join(sorted(unknown))}; there are {', '.join(CANDIDATES)}")
     return options

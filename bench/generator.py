@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares load generators on one trivial server: what one core can send, how exact a fixed rate is, and what a stall shows.
+"""Compares load generators on one trivial server: maximum rate of one core, accuracy of a fixed rate, and behaviour in a stall.
 
-`bench/generator.py --rounds 12`, after `cargo build --release --locked -p tidegate-server --example generator_speed`.
-wrk comes with scripts/bench-deps. oha is used when it is found on the PATH or in target/bench-oha:
+`bench/generator.py --rounds 12`, after `cargo build --release --locked -p tidegate-testkit --example generator_speed`.
+scripts/bench-deps installs wrk. oha is used if it is on the PATH or in target/bench-oha:
 `cargo install oha --root target/bench-oha`. Rounds are interleaved and shuffled, and every ratio is taken within a round.
-Exit code: 0 all targets hold, 1 a target is missed, 2 the run gave no figures.
+Exit code: 0 all targets hold, 1 a target is missed, 2 the run produced no figures.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # The run leaves nothing behind, so not even a cache of its own modules.
+sys.dont_write_bytecode = True  # The run leaves no files behind, not even bytecode caches.
 
 from harness import (
     LOAD_CORE,
@@ -37,6 +37,7 @@ from harness import (
     free_ports,
     listens,
     machine_line,
+    parse,
     pin_to,
     require,
     run_wrk,
@@ -49,7 +50,7 @@ from harness import (
 )
 from peers import Peers
 
-# Without a negotiation, as it is spoken behind a proxy.
+# HTTP/2 with prior knowledge, as behind a proxy.
 NGINX_HTTP2 = """
   server {{
     listen 127.0.0.1:{port} http2 backlog=4096;
@@ -59,9 +60,9 @@ NGINX_HTTP2 = """
 CONNECTIONS = 64
 STREAMS = 64
 RATE = 10_000
-# As a drill of a target has it.
+# The same setting as a drill with --target.
 AWAKE_US = 100
-# The anchors' case: one second of six stands still, so the true p90 is 400 ms and the true p99 940 ms.
+# One second of six is a stall, so the true p90 is 400 ms and the true p99 940 ms.
 STALL_RATE, STALL_SECONDS, STALL_AT_S, STALL_S = 1_000, 6, 2, 1
 STALL_CONNECTIONS = 2_000
 STALL_TRUTH_MS = {"p90_ms": 400, "p99_ms": 940}
@@ -75,7 +76,7 @@ MARKERS = ("<!-- generator:begin -->", "<!-- generator:end -->")
 
 @dataclass
 class Sample:
-    """One tool in one case of one round. What a tool does not tell is None."""
+    """Figures of one tool in one case of one round. A figure that a tool does not report is None."""
 
     rate: float
     cpu_us: float
@@ -90,7 +91,7 @@ class Sample:
 
 
 class Ours:
-    """The generator of this repository. What it sent is what the server was asked for."""
+    """Generator of this repository. The number of sent requests is taken from the server."""
 
     def __init__(self, program, http2=False):
         self.name = "tidegate, HTTP/2" if http2 else "tidegate"
@@ -101,7 +102,7 @@ class Ours:
 
     def run(self, port, seconds, rate=None, connections=CONNECTIONS):
         argv = [self.program, f"http://127.0.0.1:{port}", "--seconds", seconds, "--connections", connections]
-        argv += ["--awake-us", AWAKE_US]
+        argv += ["--busy-wait-us", AWAKE_US]
         result = marked(output_of([*argv, *self.flags, *(["--rate", rate] if rate else [])], seconds))
         if result["failed"]:
             raise BenchError(f"{self.name}: {result['failed']} requests failed")
@@ -109,7 +110,7 @@ class Ours:
 
 
 class Wrk:
-    """Sends as fast as answers come, and has no rate: only what one core can send is compared."""
+    """wrk: closed loop without a rate, so only the maximum rate is compared."""
 
     name = "wrk"
     speaks = "http1"
@@ -128,7 +129,7 @@ class Wrk:
 
 
 class Oha:
-    """With a rate it corrects its latencies for what was due and not sent."""
+    """oha: with a rate it corrects latencies for requests that were due and not sent."""
 
     name = "oha"
     speaks = "http1"
@@ -182,7 +183,7 @@ def children_cpu_seconds():
 
 @contextlib.contextmanager
 def stalled(server):
-    """The whole server stands still for a second, as the kernel holds it; connections are still taken."""
+    """Stops the whole server for one second (SIGSTOP); the kernel still accepts connections."""
 
     def stall():
         time.sleep(STALL_AT_S)
@@ -234,7 +235,7 @@ def run_rounds(tools, servers, options):
             samples[tool.name, case].append(measure(tool, case, *servers[tool.speaks], options.seconds))
         saturated = {name: taken[-1] for (name, case), taken in samples.items() if case == "saturate"}
         progress = "  ".join(f"{name} {sample.rate:.0f}" for name, sample in saturated.items())
-        print(f"round {number}/{options.rounds}, requests a second: {progress}", file=sys.stderr, flush=True)
+        print(f"round {number}/{options.rounds}, requests per second: {progress}", file=sys.stderr, flush=True)
     return samples
 
 
@@ -266,7 +267,7 @@ def table(samples):
 
 
 def targets(samples):
-    """What is asked of ours: a text, the measured median, and whether it holds."""
+    """Yields the targets: text, measured median, and whether the target holds."""
     median = {
         (case, field): statistics.median(column(samples, ("tidegate", case), field))
         for case in ("saturate", "rate", "stall")
@@ -274,7 +275,7 @@ def targets(samples):
         for field in ("rate", "error_p99_ms", "p90_ms", "p99_ms")
     }
     if rate := median.get(("saturate", "rate")):
-        yield f"requests a second from one core ≥ {SATURATED_MIN:,}: {rate:.0f}", rate >= SATURATED_MIN
+        yield f"requests per second from one core ≥ {SATURATED_MIN:,}: {rate:.0f}", rate >= SATURATED_MIN
     if (error := median.get(("rate", "error_p99_ms"))) is not None:
         text = f"schedule error p99 at {RATE:,}/s < {ERROR_P99_MS_MAX} ms: {error:.3f} ms"
         yield text, error < ERROR_P99_MS_MAX
@@ -301,13 +302,13 @@ def setting(peers, tools, options, spent):
     )
     if options.rounds < ROUNDS_MIN:
         yield ""
-        yield f"Fewer than {ROUNDS_MIN} rounds: a look, not a result."
+        yield f"Fewer than {ROUNDS_MIN} rounds: too few for a result."
 
 
 def against_wrk(samples):
     if ("wrk", "saturate") not in samples:
         return
-    for field, text in (("rate", "requests a second"), ("cpu_us", "CPU a request")):
+    for field, text in (("rate", "requests per second"), ("cpu_us", "CPU per request")):
         ours, theirs = (column(samples, (name, "saturate"), field) for name in ("tidegate", "wrk"))
         ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
         yield f"- {text}, tidegate / wrk: {spread(ratios, 2)}"
@@ -336,10 +337,11 @@ def parse_options():
     parser.add_argument("--seed", type=int, default=1, help="of the order within each round")
     parser.add_argument("--cases", type=lambda text: text.split(","), default=cases, metavar="CASE,…", help=", ".join(cases))
     parser.add_argument("--report-only", action="store_true", help="exit with 0 even if a target is missed")
-    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace what stands between {' and '.join(MARKERS)}")
+    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace the text between {' and '.join(MARKERS)}")
     default = tidegate_binary().parent / "examples" / "generator_speed"
     parser.add_argument("--generator", type=Path, default=default, help="the example to measure")
-    return parser.parse_args()
+    smoke = tidegate_binary("debug").parent / "examples" / "generator_speed"
+    return parse(parser, rounds=1, seconds=1, cases=["saturate", "rate"], generator=smoke)
 
 
 def check_machine(peers, options):
@@ -348,14 +350,14 @@ def check_machine(peers, options):
         raise BenchError("nginx is missing: it comes with scripts/bench-deps")
     if not options.generator.exists():
         raise BenchError(
-            "the generator is missing: `cargo build --release --locked -p tidegate-server --example generator_speed`"
+            "the generator is missing: `cargo build --release --locked -p tidegate-testkit --example generator_speed`"
         )
     if not {PROXY_CORE, LOAD_CORE} <= os.sched_getaffinity(0):
         raise BenchError("two cores are needed: one for the server, one for the load")
 
 
 def raise_descriptor_limit():
-    """The tools inherit it; nginx is told its own by its configuration, which is enough for the stall."""
+    """Raises the limit that the tools inherit; nginx has its own in its configuration, which suffices for the stall."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536) if hard > 0 else 65_536, hard))
 

@@ -1,4 +1,4 @@
-"""What the benchmarks need: processes on chosen cores, their CPU and memory, wrk, reports, the machine's noise."""
+"""Shared parts of the benchmarks: processes on chosen cores, their CPU and memory, wrk, reports, noise of the machine."""
 
 import contextlib
 import fcntl
@@ -20,20 +20,20 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 LUA = REPOSITORY / "bench" / "wrk"
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
-# The proxy has a core of its own; what surrounds it shares the other.
+# The proxy has its own core; upstream and load generator share the other.
 PROXY_CORE = 0
 LOAD_CORE = 1
 
 
 class BenchError(Exception):
-    """The run can't give a figure worth reading; the message says why and what to do."""
+    """The run cannot produce a meaningful figure; the message states the reason and what to do."""
 
 
 # === processes ===
 
 
 class Process:
-    """A child in its own process group, so that stopping it takes its workers along and nobody else's."""
+    """Child process in its own process group, so that stopping it also stops its own children and nothing else."""
 
     def __init__(self, argv, log_path, core=None, env=None):
         self.name = Path(argv[0]).name
@@ -65,7 +65,7 @@ class Process:
             raise BenchError(f"{self.name} exited with {self.child.returncode}:\n{tail}")
 
     def cpu_seconds(self):
-        """User and system time of the process and everything under it, since they started."""
+        """Returns user and system time of the process and its descendants since their start."""
         self.check_alive()
         return sum(cpu_ticks(pid) for pid in process_tree(self.pid)) / TICKS_A_SECOND
 
@@ -81,7 +81,7 @@ class Process:
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(key))
 
     def kill(self):
-        """Ends it at once, with no chance to save anything."""
+        """Kills the process immediately."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.child.wait()
@@ -102,7 +102,7 @@ def pin_to(core):
 
 
 def stat_fields(pid):
-    """Fields of /proc/PID/stat from the third on; the second, the name, may hold spaces and brackets."""
+    """Returns the fields of /proc/PID/stat from the third on; the second, the name, may contain spaces and brackets."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
@@ -127,7 +127,7 @@ def process_tree(root):
 
 
 def exit_on_sigterm():
-    """A terminated run unwinds like an interrupted one, so that nothing it started outlives it."""
+    """Makes SIGTERM unwind like an interrupt, so that no started process outlives the run."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
@@ -135,7 +135,7 @@ def exit_on_sigterm():
 
 
 def free_ports(count):
-    """Distinct ports: all are bound before any is given back."""
+    """Returns distinct free ports: all are bound before any is released."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for sock in sockets:
@@ -144,7 +144,7 @@ def free_ports(count):
 
 
 def status_of(port, timeout_s=5):
-    """The status of one GET, or None when nothing answered."""
+    """Returns the status of one GET, or None without a response."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
     try:
         connection.request("GET", "/")
@@ -201,7 +201,7 @@ def run_wrk(port, script, seconds, connections=64, core=LOAD_CORE, path="/", arg
 
 
 def spread(values, digits):
-    """Median and interquartile range."""
+    """Returns the median and the interquartile range."""
     if len(values) < 2:
         return f"{values[0]:.{digits}f}"
     low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -209,7 +209,7 @@ def spread(values, digits):
 
 
 def split_at_markers(path, markers):
-    """What stands before and after the section; called before the run too, so that no run is made in vain."""
+    """Returns the text before and after the section; also called before the run, so that a missing section is found early."""
     begin, end = markers
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     before, found_begin, rest = text.partition(begin)
@@ -229,7 +229,7 @@ def write_section(path, markers, text):
 
 @dataclass
 class MachineTimes:
-    """Ticks of all cores since boot, from /proc/stat."""
+    """CPU ticks of all cores since boot, from /proc/stat."""
 
     total: int
     busy: int
@@ -250,7 +250,7 @@ class MachineTimes:
         return 100 * self.steal / max(self.total, 1)
 
     def others_percent(self, own_cpu_seconds):
-        """CPU that went to processes which are no part of the benchmark."""
+        """CPU share of processes that are not part of the benchmark."""
         own = own_cpu_seconds * TICKS_A_SECOND
         return 100 * max(self.busy - own, 0) / max(self.total, 1)
 
@@ -266,7 +266,7 @@ def machine_line():
 
 @contextlib.contextmanager
 def alone():
-    """Two benchmarks at once would measure each other. The lock is on this file, so that none is left behind."""
+    """Allows one benchmark at a time, because two would disturb each other. Locks this file, so that no lock file remains."""
     with open(__file__) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -282,13 +282,27 @@ def require(*commands):
 
 
 def version_of(argv, env=None):
-    """The version number in what a program says of itself; the rest of it names paths and authors."""
+    """Returns the version number from a program's version output."""
     env = {**os.environ, **env} if env else None
     done = subprocess.run([str(arg) for arg in argv], capture_output=True, text=True, env=env)
     found = re.search(r"\d+\.\d+\.\d+\S*?(?=[/\s]|$)", done.stdout + done.stderr)
     return found.group() if found else "unknown version"
 
 
-def tidegate_binary():
+def tidegate_binary(profile="release"):
     target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
-    return target / "release" / "tidegate"
+    return target / profile / "tidegate"
+
+
+# === options ===
+
+
+def parse(parser, **smoke):
+    """Parses the options of a benchmark. With `--smoke` those of `smoke` replace what was given: seconds instead of minutes, the
+    unoptimised binary and no peers, which shows that the script still works and nothing else. No figure of it is judged.
+    """
+    parser.add_argument("--smoke", action="store_true", help="a few seconds, to see that this script works")
+    options = parser.parse_args()
+    if options.smoke:
+        vars(options).update({"report_only": True, "write": None, "tidegate": tidegate_binary("debug"), **smoke})
+    return options

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures the ingestion from end to end, beside rsyslog and syslog-ng: records a second, CPU, what a kill loses,
-how long an ack takes, and memory under overload.
+"""Compares the ingestion with rsyslog and syslog-ng from end to end: records per second, CPU, records lost by a kill,
+time to an ack, and memory under overload.
 
-Run by `make bench`, or alone: `bench/ingest.py --rounds 3`; `--quick` is a look that takes less than a minute. All of
-them store on the same disk, and each has the same two cores, shared with its sender. Rounds are interleaved and
+Run by `make bench`, or alone: `bench/ingest.py --rounds 3`; `--quick` takes less than a minute. All
+receivers store on the same disk, and each has the same two cores, shared with its sender. Rounds are interleaved and
 shuffled; ratios are taken within a round. Exit code: 0 all targets hold, 1 a target is missed, 2 no figures.
 """
 
@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # The run leaves nothing behind, so not even a cache of its own modules.
+sys.dont_write_bytecode = True  # The run leaves no files behind, not even bytecode caches.
 
 from harness import (
     REPOSITORY,
@@ -26,6 +26,7 @@ from harness import (
     alone,
     exit_on_sigterm,
     machine_line,
+    parse,
     split_at_markers,
     spread,
     tidegate_binary,
@@ -40,7 +41,7 @@ RATE_MIN = {"tidegate-frames": 150_000, "tidegate-lines": 100_000}
 P99_MS_MAX = 250
 BUDGETS_MIB = (512, 64)
 ROUNDS_MIN = 3
-# What survives nothing but a kill of a process is not durable.
+# File systems in memory: data there survives a killed process but is not durable.
 VOLATILE = {"tmpfs", "ramfs"}
 MARKERS = ("<!-- ingest:begin -->", "<!-- ingest:end -->")
 
@@ -59,18 +60,18 @@ class Findings:
 
 
 class Plan:
-    """How much is sent to whom."""
+    """Number of lines for each receiver."""
 
     def __init__(self, options, directory):
         paced_seconds = 2 if options.quick else 10
-        self.overload_seconds = 3 if options.quick else 15
+        self.overload_seconds = 1 if options.smoke else 3 if options.quick else 15
         lines = options.lines or (200_000 if options.quick else 1_000_000)
-        # What writes every line through to the disk gets as many as it stores in some seconds. rsyslog queues all of
-        # them before it stores the first.
+        # Receivers that sync every line get as many lines as they store in several seconds. rsyslog queues all
+        # lines before it stores the first.
         durable_lines = {"rsyslog-durable": 500, "syslog-ng-durable": lines // 10}
         self.all = Workload.write(directory / "usage.lp", lines, options.seed)
         self.fewer = {name: self.all.head(min(count, lines)) for name, count in durable_lines.items()}
-        # Half of the rate that is the target, for some seconds.
+        # Half of the target rate, for several seconds.
         self.paced = {name: self.all.head(min(rate * paced_seconds // 2, lines)) for name, rate in RATE_MIN.items()}
 
     def of(self, name):
@@ -115,7 +116,7 @@ def column(samples, field_name):
 
 
 def against_rsyslog(samples, name):
-    """Ratios within the same round."""
+    """Returns ratios within the same round."""
     if "rsyslog" not in samples:
         return "–"
     pairs = zip(column(samples[name], "rate"), column(samples["rsyslog"], "rate"), strict=True)
@@ -123,7 +124,7 @@ def against_rsyslog(samples, name):
 
 
 def table(findings):
-    yield "| receiver | lines/s | × rsyslog | CPU µs a line | sender's | dropped | killed: counted on | lost | twice |"
+    yield "| receiver | lines/s | × rsyslog | CPU µs per line | sender's | dropped | killed: counted on | lost | twice |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for name in [name for name in OURS + PEERS if name in findings.samples]:
         samples, kills = findings.samples[name], findings.kills[name]
@@ -154,7 +155,7 @@ def latency_verdicts(findings):
     for name, taken in findings.latencies.items():
         asked, what = RATE_MIN[name] // 2, {"tidegate-frames": "send to ack", "tidegate-lines": "send to stored"}[name]
         p50, p99, rate = (column(taken, each) for each in ("p50_ms", "p99_ms", "rate"))
-        # A sender that could not send as much was waited for, and its delays are those of a lower rate.
+        # A sender below the requested rate was held back, and its delays belong to a lower rate.
         kept = statistics.median(rate) >= 0.9 * asked
         text = f"{name}, {what} at {asked}/s, p99 < {P99_MS_MAX} ms: {spread(p99, 1)} ms, p50 {spread(p50, 1)} ms"
         text += "" if kept else f", but only {statistics.median(rate):.0f}/s were taken"
@@ -169,12 +170,12 @@ def memory_verdicts(findings):
             f"overload, budget {budget_mib:.0f} MiB: {most_mib:.1f} MiB under way at most; the process was at most "
             f"{above:.0f} MiB above its idle {idle:.0f}; {taken.rate:.0f} records/s stored meanwhile"
         )
-        # The store's own buffers are not of the budget; beside a large one they have to fit in as well.
+        # The buffers of the store are not part of the budget; with a large budget they must fit into it as well.
         yield text, most_mib <= budget_mib and (number > 0 or above <= budget_mib)
 
 
 def judge(findings):
-    """A line for each target, and how many are missed."""
+    """Returns one line per target, and the number of missed targets."""
     lines, missed = [], 0
     for verdicts in (rate_verdicts, latency_verdicts, memory_verdicts, kill_verdicts):
         for text, holds in verdicts(findings):
@@ -187,7 +188,7 @@ def setting(receivers, plan, options, findings, spent):
     others = [sample.others_percent for taken in findings.samples.values() for sample in taken]
     yield f"Machine: {machine_line()}. Over the whole run the hypervisor stole {spent.steal_percent:.1f} % of the CPU time."
     yield (
-        f"Foreign processes took {statistics.median(others):.1f} % of the machine (median), {max(others):.1f} % at most. "
+        f"Other processes used {statistics.median(others):.1f} % of the machine (median), {max(others):.1f} % at most. "
         f"4 KiB are on the disk in {sync_ms(receivers.directory):.2f} ms (median)."
     )
     yield ""
@@ -205,7 +206,7 @@ def setting(receivers, plan, options, findings, spent):
 
 
 def sync_ms(directory):
-    """What a write to this disk costs that has to last."""
+    """Returns the time of a synced write to this disk."""
     times = []
     with tempfile.TemporaryFile(dir=directory) as file:
         for _ in range(30):
@@ -231,15 +232,15 @@ def report(receivers, plan, options, findings, spent):
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, help=f"default {ROUNDS_MIN}, 1 with --quick")
-    parser.add_argument("--lines", type=int, help="sent in a measurement; default 1000000, 200000 with --quick")
-    parser.add_argument("--quick", action="store_true", help="a look, in less than a minute")
+    parser.add_argument("--lines", type=int, help="lines per measurement; default 1000000, 200000 with --quick")
+    parser.add_argument("--quick", action="store_true", help="a short run, in less than a minute")
     parser.add_argument("--seed", type=int, default=1, help="of the lines, and of the order within each round")
     parser.add_argument("--only", type=lambda text: text.split(","), metavar="NAME,…", help=", ".join(OURS + PEERS))
-    parser.add_argument("--directory", type=Path, help="where they store; default target/, and never in memory")
+    parser.add_argument("--directory", type=Path, help="folder of the stores; default target/; must not be in memory")
     parser.add_argument("--report-only", action="store_true", help="exit with 0 even if a target is missed")
-    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace what stands between {' and '.join(MARKERS)}")
+    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace the text between {' and '.join(MARKERS)}")
     parser.add_argument("--tidegate", type=Path, default=tidegate_binary(), help="the binary to measure")
-    options = parser.parse_args()
+    options = parse(parser, quick=True, lines=50_000, only=OURS)
     if unknown := set(options.only or []) - set(OURS + PEERS):
         parser.error(f"unknown receivers: {', '.join(sorted(unknown))}; there are {', '.join(OURS + PEERS)}")
     options.rounds = options.rounds or (1 if options.quick else ROUNDS_MIN)
@@ -262,7 +263,7 @@ def check_machine(receivers, names):
 
 
 def file_system(directory):
-    """The type of the file system that a folder is on: that of the longest mount point above it."""
+    """Returns the file system type of a folder, from the longest matching mount point."""
     with open("/proc/mounts") as mounts:
         kinds = {Path(line.split()[1]): line.split()[2] for line in mounts}
     path = directory.resolve()

@@ -1,4 +1,4 @@
-"""What is measured of a receiver: how fast it takes all, what a kill loses, how long storing takes, and memory."""
+"""Measurements of a receiver: throughput, records lost by a kill, latency until stored, and memory."""
 
 import contextlib
 import resource
@@ -10,13 +10,13 @@ from harness import BenchError, MachineTimes
 from usage_senders import PacedPusher, Pusher, Sender
 
 OURS = ["tidegate-frames", "tidegate-lines"]
-# Each alone is given all the capacity there is: ten of them ask for ten times as much.
+# Each sender alone saturates the node: ten of them offer 10× capacity.
 OVERLOAD_SENDERS, OVERLOAD_PUSHERS = 8, 2
-# When so much of the stream is written, the receiver is killed; or when no more of it is taken for so long.
+# The receiver is killed when this share of the stream is written, or when it accepts nothing for this time.
 KILL_SHARE = 1 / 2
 STUCK_S = 2
 POLL_S = 0.01
-# What has not grown for so long will not.
+# A count that has not changed for this time is final.
 STALL_S = 30
 SEND_TIMEOUT_S = 300
 MEMORY_SAMPLE_S = 0.2
@@ -24,7 +24,7 @@ MEMORY_SAMPLE_S = 0.2
 
 @dataclass
 class Sample:
-    """One receiver in one round, as fast as it takes."""
+    """Figures of one receiver in one round at maximum rate."""
 
     rate: float
     cpu_us: float
@@ -35,9 +35,9 @@ class Sample:
 
 @dataclass
 class Killed:
-    """What a receiver that was killed in the middle has after a restart."""
+    """Records after a kill and a restart of the receiver."""
 
-    # Records that the sender has reason to think are safe: acked; written, where there are no acks.
+    # Records that the sender considers safe: acked, or written where there are no acks.
     counted_on: int
     lost: int
     twice: int
@@ -52,7 +52,7 @@ class Latency:
 
 @dataclass
 class Overload:
-    """Memory while ten senders ask for all."""
+    """Memory under 10× overload."""
 
     budget_bytes: int
     memory_bytes_max: int
@@ -69,7 +69,7 @@ class Overload:
 
 
 class Meter:
-    """What the machine, a process and this run with its children use from now on."""
+    """Meters the CPU of the machine, of a process, and of this run with its children from now on."""
 
     def __init__(self, process):
         self.process = process
@@ -91,7 +91,7 @@ class Meter:
 
 
 def own_cpu_seconds():
-    """Of this process and of its children that have ended."""
+    """Returns the CPU time of this process and of its ended children."""
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
@@ -108,7 +108,7 @@ def measure(receiver, workload):
 
 
 def measure_frames(node, workload):
-    """From the start of the sender to its end, which comes when all is acked."""
+    """Measures from the start of the sender to its end, when all batches are acked."""
     meter, children = Meter(node.process), children_cpu_seconds()
     send_all(node, workload)
     sample = meter.sample(time.monotonic(), workload.lines, children_cpu_seconds() - children)
@@ -122,7 +122,7 @@ def send_all(node, workload):
 
 
 def measure_lines(receiver, workload):
-    """From the connection until all is stored. What never is was dropped."""
+    """Measures from the connection until all lines are stored. Lines that are never stored were dropped."""
     meter = Meter(receiver.process)
     pusher = Pusher(receiver.port, workload)
     share, end = wait_stored(receiver, workload)
@@ -135,14 +135,14 @@ def measure_lines(receiver, workload):
 
 
 def check_count(node, expected):
-    """By the store's own account, not by what was acked or counted."""
+    """Checks the number of records in the store itself, not of acks or counters."""
     found, _ = node.count()
     if found != expected:
         raise BenchError(f"{node.name}: {expected} records should be stored, and {found} are")
 
 
 def wait_stored(receiver, workload, share_wanted=1.0):
-    """The share that is stored, and since when: that which was asked for, or the last there was."""
+    """Waits for the requested share to be stored; returns the share and its time."""
     share, at = 0.0, time.monotonic()
     while share < share_wanted and time.monotonic() - at < STALL_S:
         receiver.process.check_alive()
@@ -162,7 +162,7 @@ def kill(receiver, workload):
 
 
 def kill_frames(node, workload):
-    """The sender is ended too, and says what was acked. Sent again, the file must be there exactly once."""
+    """Kills the receiver and stops the sender. After a second send, every record must be stored exactly once."""
     with Sender(node.binary, node.frames_address, workload) as sender:
         wait_stored(node, workload, KILL_SHARE)
         node.kill()
@@ -179,7 +179,7 @@ def kill_frames(node, workload):
 
 
 def kill_lines(receiver, workload):
-    """What the kernel took from the sender, and never came to the store."""
+    """Measures lines that the kernel accepted from the sender and that were never stored."""
     pusher = Pusher(receiver.port, workload)
     wait_written(pusher, receiver)
     receiver.kill()
@@ -192,7 +192,7 @@ def kill_lines(receiver, workload):
 
 
 def wait_written(pusher, receiver):
-    """Until it is time to kill. One that takes nothing more gets the time to store something before."""
+    """Waits for the time to kill. A receiver that accepts nothing more gets time to store something first."""
     sent, at = 0, time.monotonic()
     while pusher.sent < KILL_SHARE * pusher.workload.bytes and time.monotonic() - at < STALL_S:
         if pusher.sent > sent:
@@ -206,21 +206,21 @@ def wait_written(pusher, receiver):
 
 
 def latency(node, workload, rate):
-    """At so many records a second."""
+    """Measures latency at a fixed rate."""
     if node.name == "tidegate-frames":
         return frames_latency(node, workload, rate)
     return lines_latency(node, workload, rate)
 
 
 def frames_latency(node, workload, rate):
-    """From when the oldest record of a batch was taken by the sender until the batch is acked."""
+    """Measures from when the sender accepts the oldest record of a batch until the ack of the batch."""
     with Sender(node.binary, node.frames_address, workload, "--rate", rate) as sender:
         told = sender.complete_summary(SEND_TIMEOUT_S)
     return Latency(told["records_per_s"], told["p50_ms"], told["p99_ms"])
 
 
 def lines_latency(node, workload, rate):
-    """There are no acks: from when lines were due to be written until the node says that as many are stored."""
+    """Measures from when lines were due until the node reports them as stored, because lines have no acks."""
     pusher, polls = PacedPusher(node.port, workload, rate), []
     progress_at = time.monotonic()
     while not polls or polls[-1][1] < workload.lines:

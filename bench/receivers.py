@@ -1,4 +1,4 @@
-"""Who receives usage records: tidegate, rsyslog and syslog-ng, each in a folder of its own and on loopback."""
+"""Receivers of usage records: tidegate, rsyslog and syslog-ng, each in its own folder and on loopback."""
 
 import http.client
 import json
@@ -12,11 +12,11 @@ from harness import REPOSITORY, BenchError, Process, free_ports, listens, versio
 from usage_lines import TARIFFS
 
 LOGGERS = REPOSITORY / "target" / "bench-loggers"
-# Records are of the hour before the run began.
+# Records have times of the hour before the run.
 USAGE_SINCE = "6h"
-# Nothing was written for so long: it is all that will be. Longer than any flush interval of theirs.
+# Without writes for this time, writing is complete. Longer than every flush interval of the loggers.
 SETTLED_S = 3
-# A line that no workload has.
+# Line that occurs in no workload.
 MORE = b"more,tenant=bench value=1i\n"
 
 # === configurations: lines as they come, into one file ===
@@ -30,7 +30,7 @@ ruleset(name="in" {queue}) {{
 }}
 input(type="imtcp" address="127.0.0.1" port="{port}" ruleset="in")
 """
-# A queue that is on disk at all times, written through with every line, and so is the file.
+# Queue on disk, synced with every line, and a synced file.
 RSYSLOG_DURABLE = {
     "queue": 'queue.type="Disk" queue.filename="in" queue.checkpointInterval="1" queue.syncQueueFiles="on"',
     "file": 'sync="on"',
@@ -49,7 +49,7 @@ SYSLOG_NG_DURABLE = {
 
 
 class Receiver:
-    """One that can be started, killed and started again where it was."""
+    """Receiver that can be started, killed and restarted in the same folder."""
 
     def __init__(self, name, directory):
         self.name = name
@@ -81,7 +81,7 @@ class Receiver:
         self.start()
 
     def settle(self, workload):
-        """Waits until nothing is stored any more that was not stored before."""
+        """Waits until the number of stored records stops changing."""
         share, since = -1, time.monotonic()
         while time.monotonic() - since < SETTLED_S:
             self.process.check_alive()
@@ -94,7 +94,7 @@ class Receiver:
 
 
 class TidegateNode(Receiver):
-    """`tidegate ingest` with a store that is empty at first."""
+    """`tidegate ingest` with an initially empty store."""
 
     def __init__(self, name, directory, binary, settings=()):
         super().__init__(name, directory)
@@ -123,7 +123,7 @@ class TidegateNode(Receiver):
             return False
 
     def get(self, path):
-        """One connection for all: it is asked often, and should cost little."""
+        """Sends a GET over one shared connection, because it is called often."""
         if self.connection is None:
             self.connection = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=30)
         try:
@@ -149,7 +149,7 @@ class TidegateNode(Receiver):
         return self.stats()["records_stored"] / workload.lines
 
     def count(self, workload=None):
-        """Records in the store, by what `tidegate usage` says of it. Every one has to have a price."""
+        """Returns the number of records according to `tidegate usage`. Every record must have a price."""
         argv = [self.binary, "usage", "--json", "--by", "both", "--since", USAGE_SINCE]
         argv += ["--admin", f"127.0.0.1:{self.admin_port}"]
         done = subprocess.run([str(arg) for arg in argv], capture_output=True, text=True, timeout=60)
@@ -165,7 +165,7 @@ class TidegateNode(Receiver):
 
 
 class Logger(Receiver):
-    """rsyslog or syslog-ng, with a file that is empty at first."""
+    """rsyslog or syslog-ng, with an initially empty file."""
 
     def __init__(self, name, directory, program):
         super().__init__(name, directory)
@@ -179,17 +179,17 @@ class Logger(Receiver):
         return listens(self.port)
 
     def restart(self):
-        """syslog-ng looks for what it queued for a file only when there is more for it: one line, which counts nowhere."""
+        """Restarts the logger. syslog-ng delivers its disk queue only after new input: sends one line, which is not counted."""
         self.start()
         with socket.create_connection(("127.0.0.1", self.port), timeout=10) as more:
             more.sendall(MORE)
 
     def share(self, workload):
-        """It writes what it receives, byte for byte."""
+        """Returns the stored share by file size: a logger writes its input unchanged."""
         return self.out.stat().st_size / workload.bytes if self.out.exists() else 0
 
     def count(self, workload):
-        """How many of the lines that were sent are in its file, and how many of them are there again."""
+        """Returns how many sent lines are in the file, and how many of them more than once."""
         if not self.out.exists():
             return 0, 0
         with open(workload.path, "rb") as source:
@@ -224,7 +224,7 @@ class SyslogNg(Logger):
 
 
 class Program:
-    """A logger as scripts/bench-deps unpacked it: its libraries and modules are beside it."""
+    """Logger as unpacked by scripts/bench-deps, with its libraries and modules."""
 
     def __init__(self, package, command):
         self.root = LOGGERS / package
@@ -253,7 +253,7 @@ class Program:
 
 
 class Receivers:
-    """Makes a receiver by its name, each time a new one in an empty folder."""
+    """Creates receivers by name, each in a new empty folder."""
 
     def __init__(self, directory, tidegate):
         self.directory = directory

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures rejections: a gateway whose workers are all busy, and nginx that refuses everything, side by side.
+"""Measures rejections: a gateway whose upstreams are all busy, compared with an nginx that refuses everything.
 
-Run by `make bench`, or alone: `bench/rejection.py --rounds 12 --seconds 2`. Rounds are interleaved and shuffled. What a
-rejection costs must not depend on the length of the prompt that is rejected, so short, long and very long ones are sent.
-Exit code: 0 all targets are met, 1 a target is missed, 2 the run gave no figures.
+Run by `make bench`, or alone: `bench/rejection.py --rounds 12 --seconds 2`. Rounds are interleaved and shuffled. The cost of a
+rejection must not depend on the length of the prompt, so short, long and very long prompts are sent.
+Exit code: 0 all targets are met, 1 a target is missed, 2 the run produced no figures.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # The run leaves nothing behind, so not even a cache of its own modules.
+sys.dont_write_bytecode = True  # The run leaves no files behind, not even bytecode caches.
 
 from harness import (
     LOAD_CORE,
@@ -31,6 +31,7 @@ from harness import (
     free_ports,
     listens,
     machine_line,
+    parse,
     require,
     run_wrk,
     split_at_markers,
@@ -42,12 +43,12 @@ from harness import (
 from peers import Candidate, Peers, RefusingCandidate
 
 CONNECTIONS = 64
-WORKERS = 2
-# Workers tell 0.9: nothing in between is asked of the threshold here.
+UPSTREAMS = 2
+# The upstreams report 0.9, far above this threshold.
 THRESHOLD = 0.5
 PATH = "/v1/chat/completions"
 MARKERS = ("<!-- rejection:begin -->", "<!-- rejection:end -->")
-# Fewer leave the interquartile range wider than the differences that the targets ask about.
+# With fewer rounds the interquartile range is wider than the differences that the targets test.
 ROUNDS_MIN = 12
 
 NGINX = """
@@ -64,7 +65,7 @@ NGINX = """
 
 @dataclass(frozen=True)
 class Case:
-    """What is sent, and what is published of rejecting it."""
+    """Request of a case, and the published figures for rejecting it."""
 
     name: str
     args: tuple
@@ -72,7 +73,7 @@ class Case:
     published_p50_ms: float | None = None
 
 
-# Published: Dynamo 1.6.1 with all workers busy, 64 connections, on a machine like this one.
+# Published: Dynamo 1.6.1 with all upstreams busy, 64 connections, on a machine like this one.
 CASES = [
     Case("16 words", ("words", 16), 584, 94),
     Case("1,000 words", ("words", 1000), 136, 454),
@@ -84,7 +85,7 @@ P50_SHARE_MAX = 0.1
 
 @dataclass
 class Sample:
-    """One case at one candidate in one round."""
+    """Figures of one case with one candidate in one round."""
 
     rate: float
     cpu_us: float
@@ -97,7 +98,7 @@ class Sample:
 
 
 class Rejecting(Candidate):
-    """Rejects everything by itself."""
+    """Candidate that rejects everything without preparation."""
 
     status = 503
 
@@ -106,21 +107,21 @@ class Rejecting(Candidate):
 
 
 class RejectingByLimits(RefusingCandidate):
-    """Rejects while its only place is held."""
+    """Candidate that rejects while its only permit is in use."""
 
     def check_status(self):
         check_rejects(self)
 
 
 def check_rejects(candidate):
-    """A rejection of another kind would be measured as well, so what it says counts too."""
+    """Checks status and body, because another kind of rejection would be measured too."""
     status, text = rejection(candidate.port)
     if status != 503 or not any(word in text for word in ("busy", "limit")):
         raise BenchError(f"{candidate.name} should reject, and answered {status}: {text[:200]}")
 
 
 def rejection(port):
-    """Status and text of the answer to one short prompt; None when nothing answered."""
+    """Returns status and text of the response to one short prompt, or None without a response."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     body = '{"model":"bench","messages":[{"role":"user","content":"are you busy"}]}'
     try:
@@ -138,9 +139,9 @@ def start_tidegate(peers, busy_by):
         candidate = peers.start_refusing()
         return RejectingByLimits("tidegate", candidate.port, candidate.process, candidate.stack)
     with contextlib.ExitStack() as stack:
-        ports = [start_worker(peers, stack) for _ in range(WORKERS)]
+        ports = [start_upstream(peers, stack) for _ in range(UPSTREAMS)]
         [port] = free_ports(1)
-        more = [arg for worker in ports[1:] for arg in ("--upstream", f"http://127.0.0.1:{worker}")]
+        more = [arg for upstream in ports[1:] for arg in ("--upstream", f"http://127.0.0.1:{upstream}")]
         flags = [*more, "--active-decode-blocks-threshold", THRESHOLD]
         process = peers.start_tidegate(port, ports[0], "tidegate", flags)
         stack.callback(process.stop)
@@ -148,12 +149,12 @@ def start_tidegate(peers, busy_by):
         return Rejecting("tidegate", port, process, stack.pop_all())
 
 
-def start_worker(peers, stack):
+def start_upstream(peers, stack):
     [port] = free_ports(1)
-    argv = [sys.executable, REPOSITORY / "bench" / "busy_worker.py", port]
-    worker = Process(argv, peers.directory / f"worker-{port}.log", LOAD_CORE)
-    stack.callback(worker.stop)
-    wait_until(lambda: listens(port), worker, "a worker's listener")
+    argv = [sys.executable, REPOSITORY / "bench" / "busy_upstream.py", port]
+    upstream = Process(argv, peers.directory / f"upstream-{port}.log", LOAD_CORE)
+    stack.callback(upstream.stop)
+    wait_until(lambda: listens(port), upstream, "an upstream's listener")
     return port
 
 
@@ -185,7 +186,7 @@ def measure(candidate, case, seconds):
 
 
 def check_answers(candidate, case, result):
-    """A body that is not read to its end closes the connection, which wrk counts as an error when it still writes."""
+    """Checks the responses. A connection with an unread body is closed, which wrk counts as an error while it writes."""
     may_close = case.args[0] == "bytes"
     all_rejected = result["requests"] and result["status_errors"] == result["requests"]
     if not all_rejected or (result["socket_errors"] and not may_close):
@@ -203,7 +204,7 @@ def run_rounds(candidates, options):
         for candidate, case in turns:
             samples[candidate.name, case.name].append(measure(candidate, case, options.seconds))
         progress = "  ".join(f"{name} {case} {taken[-1].rate:.0f}" for (name, case), taken in samples.items())
-        print(f"round {number}/{options.rounds}, rejections a second: {progress}", file=sys.stderr, flush=True)
+        print(f"round {number}/{options.rounds}, rejections per second: {progress}", file=sys.stderr, flush=True)
     return samples
 
 
@@ -235,13 +236,13 @@ def against(values, published, digits):
 
 
 def long_to_short(samples, name, field):
-    """1,000 words over 16, within a round."""
+    """Returns the ratio of 1,000 words to 16 words, within a round."""
     short, long = (column(samples, name, case.name, field) for case in CASES[:2])
     return [a / b for a, b in zip(long, short, strict=True)]
 
 
 def judge(samples):
-    """A line for each target, and how many are missed."""
+    """Returns one line per target, and the number of missed targets."""
     lines, missed = [], 0
     for case in (case for case in CASES if case.published_rate):
         rate = statistics.median(column(samples, "tidegate", case.name, "rate")) / case.published_rate
@@ -261,7 +262,7 @@ def judge(samples):
 def setting(peers, options, spent):
     versions = peers.versions()
     busy = {
-        "thresholds": f"{WORKERS} workers that tell a KV cache of 90 % where {THRESHOLD:.0%} is allowed",
+        "thresholds": f"{UPSTREAMS} upstreams that report a KV-cache usage of 90 % with a threshold of {THRESHOLD:.0%}",
         "limits": "one place, which is held (`--busy-by limits`: the admission's refusal, not the router's)",
     }[options.busy_by]
     yield f"Machine: {machine_line()}. Over the whole run the hypervisor stole {spent.steal_percent:.1f} % of the CPU time."
@@ -270,16 +271,17 @@ def setting(peers, options, spent):
     yield ""
     yield (
         f"{options.rounds} interleaved rounds of {options.seconds} s in shuffled order (seed {options.seed}), {CONNECTIONS} "
-        f"connections. Tidegate has {busy}; nginx answers 503 to everything. Each has one core, wrk has the other. Medians, "
-        "with the interquartile range. The published figures are of another day and machine: only their order counts."
+        f"connections. Tidegate has {busy}; nginx responds 503 to everything. Each has one core, wrk has the other. Medians, "
+        "with the interquartile range. The published figures are from another day and machine: only their order of"
+        " magnitude counts."
     )
     if options.rounds < ROUNDS_MIN:
         yield ""
-        yield f"Fewer than {ROUNDS_MIN} rounds: a look, not a result."
+        yield f"Fewer than {ROUNDS_MIN} rounds: too few for a result."
 
 
 def closed(samples):
-    """A long body is left unread, and its connection closed: what did not get to its answer is told, not hidden."""
+    """Reports connections that ended before wrk read the response, because long bodies are not read."""
     for name in ("tidegate", "nginx"):
         errors = sum(column(samples, name, CASES[-1].name, "socket_errors"))
         yield f"- {name}, {CASES[-1].name}: {errors} connections ended before wrk had read the answer"
@@ -304,11 +306,11 @@ def parse_options():
     parser.add_argument("--seconds", type=int, default=2, help="length of a measured round")
     parser.add_argument("--warm-up", type=int, default=1, metavar="SECONDS")
     parser.add_argument("--seed", type=int, default=1, help="of the order within each round")
-    parser.add_argument("--busy-by", choices=["thresholds", "limits"], default="thresholds", help="why all is rejected")
+    parser.add_argument("--busy-by", choices=["thresholds", "limits"], default="thresholds", help="cause of the rejections")
     parser.add_argument("--report-only", action="store_true", help="exit with 0 even if a target is missed")
-    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace what stands between {' and '.join(MARKERS)}")
+    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace the text between {' and '.join(MARKERS)}")
     parser.add_argument("--tidegate", type=Path, default=tidegate_binary(), help="the binary to measure")
-    return parser.parse_args()
+    return parse(parser, rounds=1, seconds=1)
 
 
 def check_machine(peers):

@@ -1,5 +1,5 @@
-"""The seed's loop as it stands: every worker holds its task, tries all executors in random order, and sleeps when all
-are full. What it waits for beside ours, on the same executors and by the same arrivals."""
+"""Dispatch loop of the original design document: each dispatcher blocks on its task, tries all executors in random order, and
+sleeps when all are full. Measures its waits with the same executors and arrivals as Tidegate's."""
 
 import http.client
 import json
@@ -15,7 +15,7 @@ DELAY_S_MAX = 60
 
 @dataclass
 class SeedRun:
-    """What came of it; waits are of those that were accepted, in ms."""
+    """Result of a run; waits in ms, of accepted tasks."""
 
     arrived: int = 0
     waits_ms: list = field(default_factory=list)
@@ -32,12 +32,12 @@ class SeedRun:
 
     @property
     def messages(self):
-        """A request and a reply each. It never asks how the task ended."""
+        """Requests and replies. The loop never asks how a task ended."""
         return 2 * self.sent / max(len(self.waits_ms), 1)
 
 
 class SeedLoop:
-    """Workers in threads: each has one task at a time, and a connection to every executor."""
+    """Dispatchers in threads, each with one task at a time and a connection to every executor."""
 
     def __init__(self, ports, workers, seed):
         self.ports = ports
@@ -49,7 +49,7 @@ class SeedLoop:
         self.threads = [threading.Thread(target=self.work, args=[each], daemon=True) for each in randoms]
 
     def run_arrivals(self, due_s):
-        """Tasks arrive at these times from now; ends with the last one, as whatever waits then has waited too long."""
+        """Runs tasks that arrive at these times from now, until the last arrival; tasks that wait then count as too late."""
         for thread in self.threads:
             thread.start()
         start = time.monotonic()

@@ -1,4 +1,4 @@
-"""Tasks that arrive when they are due, whoever is still waiting: an open loop over connections that are kept."""
+"""Open-loop task arrivals by the clock over persistent connections."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ CONNECTIONS = 64
 
 
 def poisson(per_s, seconds, seed):
-    """Times from 0 on, in seconds."""
+    """Returns Poisson arrival times from 0, in seconds."""
     chance, at, due = random.Random(seed), 0.0, []
     while (at := at + chance.expovariate(per_s)) < seconds:
         due.append(at)
@@ -23,7 +23,7 @@ def at_once(count):
 
 
 def submit_at(port, due_s, name):
-    """Submits a task at each of these times. Gives how late the last percent of them was sent, in ms."""
+    """Submits a task at each of these times. Returns the 99th percentile of the delay, in ms."""
     return asyncio.run(submit_all(port, due_s, name))
 
 

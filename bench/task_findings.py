@@ -1,4 +1,4 @@
-"""What was measured of tasks, as tables, and what the targets say of it."""
+"""Tables and target verdicts of the task measurements."""
 
 import statistics
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ CELERY_MIN = 10
 MESSAGES_MAX = 5
 SATURATED_MIN = 97
 BURST_MAX = 1.3
-# By executors and load: the most that a task may wait in virtual time, on average and at the 99th percentile.
+# Maximum wait in virtual time by executors and load: mean and 99th percentile.
 WAITS_MAX = {(3, 0.8): (34, 180), (30, 0.95): (34, None)}
 PATHS = {
     "in-process": "tidegate, executor in the process",
@@ -33,7 +33,7 @@ class Findings:
     overshoot: list = field(default_factory=list)
 
     def ratios(self, name):
-        """Times Celery, within the same round."""
+        """Ratios to Celery within the same round."""
         return [ours / theirs for ours, theirs in zip(self.done[name], self.done["celery"], strict=True)]
 
 
@@ -81,17 +81,17 @@ def real_table(findings):
             cells = [f"{it.refused / max(len(it.waits_ms), 1):.2f}", f"{it.messages:.2f}"]
             mean, p99 = (f"{statistics.mean(it.waits_ms):.1f}", f"{it.p99_ms:.0f}") if it.waits_ms else ("–", "–")
             cells += [mean, p99, f"{100 * it.goodput:.0f}", "–", "–"]
-            yield f"| {executors} × {executors}, {load:.0%}, the seed's loop | {it.arrived} | {' | '.join(cells)} |"
+            yield f"| {executors} × {executors}, {load:.0%}, design document's loop | {it.arrived} | {' | '.join(cells)} |"
         yield ""
 
 
 def real_lines(findings):
     if findings.messages:
         each = ", ".join(f"{path} {count:.2f}" for path, count in sorted(findings.messages.requests.items()))
-        yield f"- requests a task, each with its reply: {each}"
+        yield f"- requests per task, each with its reply: {each}"
     if findings.saturation:
         held, worked = 100 * findings.saturation.held, 100 * findings.saturation.worked
-        yield f"- 3 real executors with a full line: slots held {held:.1f} % of the time, in which 50 ms a task are {worked:.1f} %"
+        yield f"- 3 real executors with a full queue: slots occupied {held:.1f} % and working {worked:.1f} % of the time"
     if findings.bursts:
         yield f"- a burst of one second's work on 3 real executors: {spread(findings.bursts, 2)} × the theory"
     if findings.overshoot:
@@ -122,7 +122,7 @@ def simulated_verdicts(findings):
         wasted, said, mean, p99, _, saturated, recovery = map(number, row[3:10])
         where = f"virtual time, {executors} × {executors} at {load:.0%}"
         yield f"{where}, wasted submissions = 0: {wasted:.2f}", wasted == 0
-        yield f"{where}, messages a task ≤ {MESSAGES_MAX}: {said:.1f}", said <= MESSAGES_MAX
+        yield f"{where}, messages per task ≤ {MESSAGES_MAX}: {said:.1f}", said <= MESSAGES_MAX
         yield f"{where}, mean wait ≤ {mean_max} ms: {mean:.1f}", mean <= mean_max
         if p99_max:
             yield f"{where}, p99 wait ≤ {p99_max} ms: {p99:.1f}", p99 <= p99_max
@@ -131,28 +131,28 @@ def simulated_verdicts(findings):
 
 
 def real_verdicts(findings):
-    """Waits of real processes depend on who else has the machine; what is said and refused does not."""
+    """Judges messages and refusals of real processes; waits depend on other load of the machine and are not judged."""
     for (executors, load), it in findings.real.items():
         where = f"real processes, {executors} × {executors} at {load:.0%}"
         yield f"{where}, wasted submissions = 0: {it.wasted:.3f}", it.wasted == 0
     if findings.messages:
         said = findings.messages.a_task
-        yield f"real processes, messages a task ≤ {MESSAGES_MAX}: {said:.2f}", said <= MESSAGES_MAX
+        yield f"real processes, messages per task ≤ {MESSAGES_MAX}: {said:.2f}", said <= MESSAGES_MAX
 
 
 def number(cell):
-    """A cell of the simulation's table; `-` is for ever."""
+    """Returns a cell of the simulation's table as a number; `-` is infinity."""
     return float("inf") if cell == "-" else float(cell)
 
 
 def tables(findings):
-    """Everything but the verdicts."""
+    """Returns all tables without the verdicts."""
     for part in (submissions_table, paths_table, simulated_table, real_table, real_lines):
         yield from part(findings)
 
 
 def judge(findings):
-    """A line for each target, and which are missed."""
+    """Returns one line per target, and the missed targets."""
     lines, missed = [], []
     for verdicts in (submission_verdicts, path_verdicts, simulated_verdicts, real_verdicts):
         for text, holds in verdicts(findings):

@@ -1,4 +1,4 @@
-"""Who takes and does tasks: `tidegate up` with a store of its own, and `tidegate worker` beside it, on loopback."""
+"""Nodes of the task benchmark: `tidegate up` with its own store, and `tidegate worker`, on loopback."""
 
 import contextlib
 import http.client
@@ -14,7 +14,7 @@ SAMPLE = re.compile(r"^(\w+)(?:\{.*\})? (\S+)$", re.MULTILINE)
 
 
 class Server:
-    """A process that answers HTTP on `port`, with a folder that goes when it does."""
+    """HTTP server process on `port`, with a folder that is deleted when it ends."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -50,7 +50,7 @@ class Server:
         return False
 
     def get(self, path):
-        """Status and body, over a connection that is kept."""
+        """Returns status and body, over a persistent connection."""
         for connection in (self.connection, None):
             self.connection = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
             try:
@@ -69,7 +69,7 @@ class Server:
         return json.loads(body)
 
     def series(self):
-        """Every series of /metrics, summed over its labels."""
+        """Returns every series of /metrics, summed over its labels."""
         sums = {}
         for name, value in SAMPLE.findall(self.get("/metrics")[1].decode()):
             sums[name] = sums.get(name, 0.0) + float(value)
@@ -77,7 +77,7 @@ class Server:
 
 
 class Worker(Server):
-    """An executor that only lets time go by."""
+    """Executor whose tasks only sleep."""
 
     def __init__(self, directory, binary, task_ms, slots=1):
         super().__init__(directory)
@@ -93,7 +93,7 @@ class Worker(Server):
 
 
 class Manager(Server):
-    """`tidegate up`: clients submit to `client_port`. Its store is empty at first, and on a disk."""
+    """`tidegate up` with an initially empty store on a disk; clients submit to `client_port`."""
 
     def __init__(self, directory, binary, executor_urls=(), slots=0, settings=()):
         super().__init__(directory)
@@ -118,14 +118,14 @@ class Manager(Server):
         return sum(each["max_concurrent"] for each in self.json("/v1/executors")["executors"] if each["up"])
 
     def counts(self):
-        """How many tasks the store has, by status."""
+        """Returns the number of stored tasks by status."""
         return self.json("/v1/executors")["tasks"]
 
     def ended(self):
         return int(self.series().get("tidegate_manager_ended_total", 0))
 
     def wait_for_end(self, timeout_s):
-        """Until nothing waits or runs; gives the counts."""
+        """Waits until no task is queued or running; returns the counts."""
         deadline = time.monotonic() + timeout_s
         while any((counts := self.counts())[status] for status in OPEN):
             self.process.check_alive()
@@ -135,7 +135,7 @@ class Manager(Server):
         return counts
 
     def tasks(self):
-        """All of them, the newest first."""
+        """Returns all tasks, newest first."""
         path = "/v1/tasks?limit=500"
         while path:
             page = self.json(path)
@@ -145,7 +145,7 @@ class Manager(Server):
 
 @contextlib.contextmanager
 def started_workers(directory, binary, count, task_ms):
-    """So many workers of one slot, each a process. All start at once, and all end at once."""
+    """Starts worker processes of one slot each, all at once, and stops all at once."""
     with contextlib.ExitStack() as stack:
         workers = [Worker(directory / f"worker-{n}", binary, task_ms) for n in range(count)]
         for worker in workers:
@@ -162,7 +162,7 @@ def started_workers(directory, binary, count, task_ms):
 
 @contextlib.contextmanager
 def fleet(directory, binary, count, task_ms, urls_of=None):
-    """Workers, and a manager that places on them by HTTP; `urls_of` says how it gets to them, if not directly."""
+    """Starts workers and a manager that uses them over HTTP; `urls_of` returns other URLs for them, for example of relays."""
     with started_workers(directory, binary, count, task_ms) as workers:
         urls = [worker.url for worker in workers] if urls_of is None else urls_of(workers)
         with Manager(directory / "manager", binary, urls) as manager:

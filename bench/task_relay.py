@@ -1,5 +1,5 @@
-"""Counts what a manager and its executors say to each other: a relay before each executor, for a run of its own,
-because it costs time."""
+"""Counts messages between a manager and its executors: one relay in front of each executor, in a separate run,
+because relaying takes time."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ REPLY = re.compile(rb"HTTP/1\.1 \d{3} ")
 
 
 class Relays:
-    """In a thread of their own. Requests and replies are small, and one at a time on a connection: each comes whole."""
+    """Relays in their own thread. Messages are small and sequential on a connection, so each arrives as a whole."""
 
     def __init__(self):
         self.requests = {}
@@ -28,7 +28,7 @@ class Relays:
         self.thread.join(10)
 
     def before(self, target):
-        """The port of a relay to this one."""
+        """Returns the port of a new relay to this port."""
         return asyncio.run_coroutine_threadsafe(self.listen(target), self.loop).result(10)
 
     async def listen(self, target):
@@ -36,7 +36,7 @@ class Relays:
         return server.sockets[0].getsockname()[1]
 
     def messages(self):
-        """Each request and each reply is one."""
+        """Number of requests and replies."""
         return sum(self.requests.values()) + self.replies
 
     async def relay(self, target, reader, writer):

@@ -1,4 +1,4 @@
-"""How many tasks a second are taken and are on the disk, and how many go through the whole path."""
+"""Durable submissions per second, and tasks per second through the whole path."""
 
 import time
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from harness import BenchError, MachineTimes, run_wrk
 from task_nodes import Manager, Worker
 
 CLIENTS = 64
-# Nobody listens there: what is placed on it stays queued.
+# No process listens there, so tasks stay queued.
 NOBODY = "http://127.0.0.1:9"
 
 
@@ -28,13 +28,13 @@ class Done:
 
 
 def durable(directory, binary, seconds):
-    """Tasks are submitted and stay queued. What counts is what the store has, and that must be what was confirmed."""
+    """Submits tasks that stay queued. Counts the tasks in the store, which must match the confirmed ones."""
     with Manager(directory / "submissions", binary, [NOBODY]) as manager:
         cpu, machine = manager.process.cpu_seconds(), MachineTimes.now()
         result = submit(manager, seconds, "durable")
         cpu, machine = manager.process.cpu_seconds() - cpu, MachineTimes.now().since(machine)
         stored = sum(manager.counts().values())
-        # wrk stops in the middle: up to one a client is on its way, stored or not.
+        # When wrk stops, up to one task per client is under way, stored or not.
         if not result["requests"] <= stored <= result["requests"] + CLIENTS:
             raise BenchError(f"{result['requests']} submissions were confirmed, but the store has {stored} tasks")
         return Submitted(
@@ -54,20 +54,20 @@ def submit(manager, seconds, name):
 
 
 def in_process(directory, binary, seconds, slots):
-    """Submit, store, place, execute nothing, store the end: by the executor in the manager's process."""
+    """Measures submit, store, place, no-op, store the end, with the executor in the manager's process."""
     with Manager(directory / "in-process", binary, slots=slots) as manager:
         return through(manager, [manager], seconds)
 
 
 def by_http(directory, binary, seconds, slots):
-    """The same, by a worker in its own process."""
+    """Measures the same with a worker in its own process."""
     worker = Worker(directory / "worker", binary, 0, slots)
     with worker, Manager(directory / "by-http", binary, [worker.url]) as manager:
         return through(manager, [manager, worker], seconds)
 
 
 def through(manager, servers, seconds):
-    """From the first submission until the last end is stored."""
+    """Measures from the first submission until the last end is stored."""
     cpu, start = sum(each.process.cpu_seconds() for each in servers), time.monotonic()
     result = submit(manager, seconds, "noop")
     counts = manager.wait_for_end(timeout_s=60 + 20 * seconds)

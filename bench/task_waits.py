@@ -1,4 +1,4 @@
-"""How long tasks of 50 ms wait for executors of one slot, with real processes: ours, and the seed's loop."""
+"""Waits of tasks of 50 ms for executors of one slot, with real processes: Tidegate and the loop of the design document."""
 
 import contextlib
 import statistics
@@ -12,13 +12,13 @@ from task_nodes import fleet, started_workers
 from task_relay import Relays
 
 TASK_MS = 50
-# Of a saturated run: the line fills, and in the end it empties.
+# Parts of a saturated run in which the queue fills and empties.
 EDGE_S = 1
 
 
 @dataclass
 class Waits:
-    """`late_ms`: 99 % were submitted no later than so after they were due."""
+    """Waits of a run. `late_ms` is the 99th percentile of the submission delay."""
 
     tasks: int
     mean_ms: float
@@ -30,7 +30,7 @@ class Waits:
 
 @dataclass
 class Saturation:
-    """Shares of the time of all slots: held, and worked, which is 50 ms a task."""
+    """Shares of the total slot time: occupied, and working, which is 50 ms per task."""
 
     held: float
     worked: float
@@ -51,7 +51,7 @@ def tasks_per_s(executors, load):
 
 
 def overshoot_ms(times=40):
-    """How much longer than asked a sleep takes on this machine now: median and the worst of them."""
+    """Returns how much longer than requested a sleep takes on this machine: median and maximum."""
     over = []
     for _ in range(times):
         start = time.monotonic()
@@ -61,7 +61,7 @@ def overshoot_ms(times=40):
 
 
 def waits(directory, binary, executors, load, seconds, seed):
-    """A steady run, by Poisson arrivals."""
+    """Runs a steady load with Poisson arrivals."""
     due = poisson(tasks_per_s(executors, load), seconds, seed)
     with fleet(directory, binary, executors, TASK_MS) as (manager, _):
         machine = MachineTimes.now()
@@ -81,13 +81,13 @@ def ended(manager, count, timeout_s=120):
 
 
 def waits_ms(manager):
-    """From submitted to accepted, by the manager's clock, in whole milliseconds."""
+    """Returns the waits from submission to acceptance by the manager's clock, in whole milliseconds."""
     return [task["started_ms"] - task["submitted_ms"] for task in manager.tasks()]
 
 
 def burst(directory, binary, executors):
-    """One second's work at once: how long until the last of it has a slot, as a multiple of the theory, in which all but
-    the last task of each executor are done by then."""
+    """Submits one second's work at once. Returns the time until its last task has a slot, as a multiple of the theoretical time,
+    in which all but the last task of each executor have ended."""
     count = round(tasks_per_s(executors, 1.0))
     with fleet(directory, binary, executors, TASK_MS) as (manager, _):
         submit_at(manager.client_port, at_once(count), "burst")
@@ -98,7 +98,7 @@ def burst(directory, binary, executors):
 
 
 def saturated(directory, binary, executors, seconds):
-    """The line is kept full: the share of the time of all slots that they were held, and that they worked."""
+    """Keeps the queue full, and returns the shares of slot time that were occupied and working."""
     count = round(tasks_per_s(executors, 1.0) * (seconds + 3 * EDGE_S))
     with fleet(directory, binary, executors, TASK_MS) as (manager, workers):
         submit_at(manager.client_port, at_once(count), "saturated")
@@ -113,14 +113,14 @@ def saturated(directory, binary, executors, seconds):
 
 
 def totals(workers):
-    """Seconds for which slots were held, and executions, of those that are over."""
+    """Returns slot seconds and number of ended executions."""
     series = [worker.series() for worker in workers]
     names = ("tidegate_worker_busy_seconds_total", "tidegate_worker_executions_total")
     return [sum(each[name] for each in series) for name in names]
 
 
 def messages(directory, binary, executors, load, seconds, seed):
-    """Messages a task between the manager and its executors, with all that is said beside the tasks; and by path."""
+    """Returns messages per task between the manager and its executors, including capacity probes; and requests by path."""
     due = poisson(tasks_per_s(executors, load), seconds, seed)
     with contextlib.ExitStack() as stack:
         relays = Relays()
@@ -138,7 +138,7 @@ def messages(directory, binary, executors, load, seconds, seed):
 
 
 def seed_loop(directory, binary, executors, load, seconds, seed):
-    """The same arrivals and the same executors, asked by as many workers as there are executors."""
+    """Runs the same arrivals on the same executors, with as many dispatchers as executors."""
     due = poisson(tasks_per_s(executors, load), seconds, seed)
     with started_workers(directory, binary, executors, TASK_MS) as workers:
         return SeedLoop([worker.port for worker in workers], executors, seed).run_arrivals(due)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures tasks: durable submissions, no-op tasks through the whole path beside Celery on Redis, and how long tasks of
-50 ms wait for executors of one slot, in virtual time and with real processes, beside the seed's loop.
+"""Measures tasks: durable submissions, no-op tasks through the whole path compared with Celery on Redis, and waits of tasks of
+50 ms for executors of one slot, in virtual time and with real processes, compared with the loop of the design document.
 
-Run by `make bench`, or alone: `bench/tasks.py --rounds 3`; `--quick` is a look that takes a minute or two. All share the
+Run by `make bench`, or alone: `bench/tasks.py --rounds 3`; `--quick` takes one or two minutes. All processes share the
 machine's cores. Rounds are interleaved and shuffled; ratios are taken within a round. Waits are judged in virtual time,
-because a machine that is shared adds its own. Exit code: 0 all targets hold, 1 a target is missed, 2 no figures.
+because a shared machine adds delays. Exit code: 0 all targets hold, 1 a target is missed, 2 no figures.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # The run leaves nothing behind, so not even a cache of its own modules.
+sys.dont_write_bytecode = True  # The run leaves no files behind, not even bytecode caches.
 
 from celery_peer import celery_is_here, celery_version, run_celery
 from harness import (
@@ -26,6 +26,7 @@ from harness import (
     alone,
     exit_on_sigterm,
     machine_line,
+    parse,
     require,
     split_at_markers,
     tidegate_binary,
@@ -46,7 +47,7 @@ MARKERS = ("<!-- tasks:begin -->", "<!-- tasks:end -->")
 
 
 class Plan:
-    """How long and how much."""
+    """Durations and sizes of a run."""
 
     def __init__(self, options):
         self.submit_s = 2 if options.quick else 5
@@ -54,8 +55,11 @@ class Plan:
         self.celery_tasks = 400 if options.quick else 2_000
         self.wait_s = 5 if options.quick else 30
         self.saturated_s = 3 if options.quick else 10
-        # A hundredth of 20,000 waits that depend on each other says little: it varies by a fifth from seed to seed.
+        # The p99 of 20,000 correlated waits varies by a fifth from seed to seed.
         self.simulated_tasks = {JUDGED: 100_000 if options.quick else 1_000_000, BESIDE: 20_000}
+        if options.smoke:
+            self.submit_s = self.wait_s = self.saturated_s = 1
+            self.simulated_tasks = {JUDGED: 2_000, BESIDE: 2_000}
 
 
 class Bench:
@@ -64,7 +68,7 @@ class Bench:
         self.findings, self.numbers = Findings(), itertools.count(1)
 
     def folder(self):
-        """A new one for each measurement, on a disk."""
+        """Creates a new folder on a disk for each measurement."""
         path = self.directory / f"{next(self.numbers)}"
         path.mkdir()
         return path
@@ -112,7 +116,7 @@ class Bench:
     # === waits ===
 
     def simulate(self):
-        """The tables of `tidegate sim`, by executors, load and placement."""
+        """Returns the tables of `tidegate sim` by executors, load and placement."""
         for (executors, load), (placements, tasks) in itertools.product(WAITS_MAX, self.plan.simulated_tasks.items()):
             argv = [self.options.tidegate, "sim", "--compare", f"placement={placements}", "--executors", executors]
             argv += ["--load", load, "--tasks", tasks, "--seed", self.options.seed]
@@ -177,14 +181,14 @@ def report(options, findings, spent):
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, help=f"default {ROUNDS_MIN}, 1 with --quick")
-    parser.add_argument("--quick", action="store_true", help="a look, in a minute or two")
+    parser.add_argument("--quick", action="store_true", help="a short run of one or two minutes")
     parser.add_argument("--seed", type=int, default=1, help="of the arrivals, and of the order within each round")
     parser.add_argument("--parts", type=lambda text: text.split(","), default=PARTS, metavar="NAME,…", help=", ".join(PARTS))
-    parser.add_argument("--directory", type=Path, help="where they store; default target/")
+    parser.add_argument("--directory", type=Path, help="folder of the stores; default target/")
     parser.add_argument("--report-only", action="store_true", help="exit with 0 even if a target is missed")
-    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace what stands between {' and '.join(MARKERS)}")
+    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace the text between {' and '.join(MARKERS)}")
     parser.add_argument("--tidegate", type=Path, default=tidegate_binary(), help="the binary to measure")
-    options = parser.parse_args()
+    options = parse(parser, quick=True, parts=["submissions", "waits"])
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"unknown parts: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     options.rounds = options.rounds or (1 if options.quick else ROUNDS_MIN)

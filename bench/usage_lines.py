@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes usage records in line protocol, one a line: `bench/usage_lines.py 100000 > usage.lp`; `--tariffs` writes the
-tariffs that price them. No line is there twice, so what a receiver has of them can be counted.
+"""Writes usage records in line protocol, one per line: `bench/usage_lines.py 100000 > usage.lp`; `--tariffs` writes the
+tariffs that price them. All lines are distinct, so that the received ones can be counted.
 """
 
 import argparse
@@ -15,7 +15,7 @@ LINES_A_PIECE = 20_000
 MODELS = ("small", "medium", "large", "reasoning")
 REGIONS = ("eu-central", "eu-west", "us-east")
 
-# Every meter has a price: by the hour, by tiers, or one for all. Tiers are passed within a run of a million records.
+# Every meter has a price: by hour, by tiers, or one price. A run of a million records crosses tier limits.
 TARIFFS = """\
 [[tariff]]
 name = "input tokens"
@@ -132,7 +132,7 @@ def embeddings(draw, labels):
     return f"embeddings,{labels} vectors={int(draw() * 512) + 1}i"
 
 
-# Twice as many of what there is most of.
+# The most frequent kinds occur twice.
 METERS = [
     *(tokens("input", 8_000), tokens("output", 2_000)) * 2,
     tokens("cached", 4_000),
@@ -141,7 +141,7 @@ METERS = [
 
 
 def label_sets():
-    """The tags of lines, as often as each is to be drawn: a quarter has the tenant alone."""
+    """Returns the tags of lines by frequency: a quarter has only the tenant."""
     sets = []
     for tenant in (f"tenant=tenant-{number:02}" for number in range(TENANTS)):
         sets += [tenant] * (len(MODELS) * len(REGIONS) // 2)
@@ -151,7 +151,7 @@ def label_sets():
 
 
 def lines(count, seed=1, now_ns=None):
-    """`count` lines in the order of their times, which fill the last hour. The same seed draws the same quantities."""
+    """Yields `count` lines ordered by time over the last hour. The same seed gives the same quantities."""
     random_of = random.Random(seed)
     draw, choice = random_of.random, random_of.choice
     sets, meters = label_sets(), METERS
@@ -162,7 +162,7 @@ def lines(count, seed=1, now_ns=None):
 
 
 def write_lines(out, count, seed=1):
-    """Writes them to a binary file, by pieces."""
+    """Writes lines to a binary file in chunks."""
     piece = []
     for line in lines(count, seed):
         piece.append(line)
@@ -184,7 +184,7 @@ def main():
         else:
             write_lines(sys.stdout.buffer, options.count, options.seed)
     except BrokenPipeError:
-        sys.stderr.close()  # A reader that has seen enough, such as `head`, is not a failure.
+        sys.stderr.close()  # A reader that stops early, such as `head`, is not a failure.
     return 0
 
 

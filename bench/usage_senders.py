@@ -1,4 +1,4 @@
-"""What sends usage records to a receiver: lines pushed into a socket, and `tidegate send`, which waits for acks."""
+"""Senders of usage records: lines pushed into a socket, and `tidegate send`, which waits for acks."""
 
 import contextlib
 import json
@@ -16,13 +16,13 @@ from harness import BenchError
 from usage_lines import write_lines
 
 PUSH_BYTES = 64 * 1024
-# A paced pusher writes so often: short enough to look steady, long enough not to wake for each line.
+# Write interval of a paced pusher: short enough for a steady rate, long enough not to wake for each line.
 BURSTS_A_SECOND = 100
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A file of lines, a record each."""
+    """File of lines, one record each."""
 
     path: Path
     lines: int
@@ -35,14 +35,14 @@ class Workload:
         return cls(path, lines, path.stat().st_size)
 
     def head(self, lines):
-        """Its first lines, as a workload of their own."""
+        """Returns the first lines as a separate workload."""
         path = self.path.with_name(f"{self.path.stem}-{lines}{self.path.suffix}")
         with open(self.path, "rb") as source, open(path, "wb") as out:
             out.writelines(line for _, line in zip(range(lines), source))
         return Workload(path, lines, path.stat().st_size)
 
     def lines_in(self, count):
-        """How many lines end within its first `count` bytes."""
+        """Returns the number of lines that end within the first `count` bytes."""
         found = 0
         with open(self.path, "rb") as source:
             while count > 0 and (piece := source.read(min(count, 1 << 20))):
@@ -55,7 +55,7 @@ class Workload:
 
 
 class Pusher:
-    """Writes a file into a port as fast as it is taken, on a thread of its own. Nothing comes back but an end."""
+    """Writes a file to a port at maximum rate in its own thread. The receiver sends nothing back."""
 
     def __init__(self, port, workload, endless=False):
         self.workload, self.endless = workload, endless
@@ -67,7 +67,7 @@ class Pusher:
         self.thread.start()
 
     def run(self):
-        # A receiver that is killed ends the connection; what it took until then is in `sent`.
+        # A killed receiver ends the connection; `sent` has the lines accepted until then.
         with contextlib.suppress(OSError), open(self.workload.path, "rb") as source:
             while self.push(source) and self.endless:
                 pass
@@ -94,7 +94,7 @@ class Pusher:
 
 
 class PacedPusher(Pusher):
-    """Writes so many lines a second, whatever becomes of them. `due` tells how many lines were due when."""
+    """Writes lines at a fixed rate. `due` returns how many lines were due at a time."""
 
     def __init__(self, port, workload, rate):
         self.rate = rate
@@ -116,7 +116,7 @@ class PacedPusher(Pusher):
 
 
 class Sender:
-    """`tidegate send` of a file. Its summary is what it knows: what was acked, and how long that took."""
+    """`tidegate send` of a file, with its summary of acks and their latency."""
 
     def __init__(self, binary, address, workload, *flags):
         argv = [binary, "send", workload.path, "--to", address, "--json", *flags]
@@ -139,7 +139,7 @@ class Sender:
         return self.child.poll() is None
 
     def summary(self, timeout_s):
-        """Waits for its end. A sender that was interrupted tells what it knows, too."""
+        """Waits for the end and returns the summary, also of an interrupted sender."""
         try:
             out, err = self.child.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
@@ -157,7 +157,7 @@ class Sender:
         return told
 
     def interrupt(self):
-        """Ends it without waiting for acks, which takes two signals."""
+        """Ends the sender without waiting for acks, by two signals."""
         for _ in range(2):
             with contextlib.suppress(ProcessLookupError):
                 self.child.send_signal(signal.SIGINT)

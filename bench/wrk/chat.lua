@@ -1,5 +1,5 @@
--- Sends one chat completion over and over: `-- words 16` for a prompt of so many words, `-- bytes 1048576` for a body
--- of about that size. The request is made once, so that a long one costs wrk no more to make than a short one.
+-- Sends one chat completion repeatedly: `-- words 16` for a prompt of 16 words, `-- bytes 1048576` for a body
+-- of about that size. The request is built once, so that its length does not affect the CPU time of wrk.
 
 local words = { "tide", "gate", "river", "of", "load", "opens", "and", "closes", "by", "itself", "when", "water" }
 local body = '{"model":"bench","max_tokens":64,"messages":[{"role":"user","content":"%s"}]}'

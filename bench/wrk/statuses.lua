@@ -1,4 +1,4 @@
--- Counts every answer by its status. A callback an answer slows wrk down, so this is for warm-up and for
+-- Counts responses by status. A callback per response slows wrk down, so this is for warm-up and for
 -- checks, never for a measured round.
 
 local threads = {}

@@ -1,5 +1,5 @@
--- Submits tasks, no two alike: `-- NAME` tells apart what several runs submit. Code that a mock does not know as its own
--- takes the time that the mock was started with.
+-- Submits distinct tasks: `-- NAME` distinguishes the tasks of several runs. Code that is not a mock script
+-- takes the time of `--mock-ms`.
 
 local threads = 0
 local turn = 0

@@ -33,6 +33,12 @@ pub const RULES: &[Rule] = &[
         never: &["clap"],
     },
     Rule {
+        krate: "tidegate-testkit",
+        needs: &["tidegate"],
+        may: &["tidegate", "tidegate-core"],
+        never: &["clap"],
+    },
+    Rule {
         krate: "tidegate-sim",
         needs: &["tidegate-core"],
         may: &["tidegate-core"],

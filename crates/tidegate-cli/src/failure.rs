@@ -1,22 +1,30 @@
+use crate::exit_code;
+use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
-use tidegate_server::config::Mistakes;
+use tidegate_server::config::ConfigErrors;
+use tidegate_server::ingest::IngestError;
 
-/// Why a command ends early; the exit code is part of the interface.
+/// Reason why a command ends early; it decides the exit code.
 #[derive(Debug)]
 pub enum Failure {
-    /// What was typed or configured is wrong: 2, as for unknown flags.
+    /// A flag or the configuration is wrong: exit code 2.
     Usage(String),
-    /// It was right and still did not work: 1.
+    /// The command failed while it ran: exit code 1.
     Runtime(String),
 }
 
 // === impl Failure ===
 
 impl Failure {
+    /// A runtime failure with the text of this error.
+    pub fn runtime(error: impl Error) -> Self {
+        Self::Runtime(error.to_string())
+    }
+
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Usage(_) => ExitCode::from(2),
+            Self::Usage(_) => ExitCode::from(exit_code::USAGE),
             Self::Runtime(_) => ExitCode::FAILURE,
         }
     }
@@ -29,8 +37,18 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<Mistakes> for Failure {
-    fn from(mistakes: Mistakes) -> Self {
-        Self::Usage(mistakes.to_string())
+impl From<ConfigErrors> for Failure {
+    fn from(errors: ConfigErrors) -> Self {
+        Self::Usage(errors.to_string())
+    }
+}
+
+impl From<IngestError> for Failure {
+    /// Wrong tariffs and pipeline settings are errors of the configuration.
+    fn from(error: IngestError) -> Self {
+        match error {
+            IngestError::Tariffs(_) | IngestError::Pipeline(_) => Self::Usage(error.to_string()),
+            _ => Self::runtime(error),
+        }
     }
 }

@@ -161,13 +161,13 @@ fn up_fails_with_1_when_its_port_is_taken() {
 }
 
 #[test]
-fn up_check_and_show_tell_all_mistakes_of_all_layers() {
+fn up_check_and_show_tell_all_errors_of_all_layers() {
     let place = Place::new();
     place.write("tidegate.toml", "[admission]\nhihg_limit = 50\nsharing = \"borow\"\n");
     let env = [("TIDEGATE_LISTEN_THREADS", "many"), ("TIDEGATE_ROLL", "gate")];
     let flags = ["--low-limit", "-5", "--upstream", "127.0.0.1:9001", "--set", "log.lvl=info"];
     let says = [
-        "7 mistakes",
+        "7 errors",
         "tidegate.toml:2",
         "did you mean admission.high_limit?",
         "tidegate.toml:3",

@@ -97,7 +97,7 @@ impl Ingest {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// How many records are stored, and what they sum up to.
+    /// Count and sum of the stored records.
     fn stored(&self) -> (u64, String) {
         let usage = self.get("/v1/usage?by=both&from_ns=0&until_ns=9000000000000000000");
         match usage["rows"].as_array().unwrap().as_slice() {
@@ -109,7 +109,7 @@ impl Ingest {
         }
     }
 
-    /// How many it took for durable since it was started.
+    /// Records acknowledged as durable since the start.
     fn durable(&self) -> u64 {
         self.get("/v1/stats")["ingest"]["records_stored"].as_u64().unwrap()
     }
@@ -120,7 +120,7 @@ impl Ingest {
         assert!(Command::new(program).args(args).status().unwrap().success(), "{program}");
     }
 
-    /// How large its files may be from now on.
+    /// Sets the limit of file sizes.
     fn limit_files(&self, bytes: &str) {
         self.tell("prlimit", &["--pid", "PID", &format!("--fsize={bytes}:unlimited")]);
     }

@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use std::io::{BufRead, BufReader};
+mod support;
+
+use std::io::BufReader;
 use std::net::TcpListener;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
+use support::{banner, banner_url, curl, refused, signal};
 
 /// A running `tidegate mock` on a free port. Killed if its test fails.
 struct Mock {
     child: Child,
-    said: String,
+    banner: String,
     url: String,
 }
 
@@ -22,18 +25,13 @@ impl Mock {
             .spawn()
             .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut said = String::new();
-        while !said.contains("Ctrl-C") {
-            assert_ne!(out.read_line(&mut said).unwrap(), 0, "it ended at once: {said}");
-        }
-        let line = said.lines().find(|line| line.trim_start().starts_with("clients")).unwrap();
-        let url = line.split_whitespace().nth(1).unwrap().to_owned();
-        Self { child, said, url }
+        let banner = banner(&mut out);
+        let url = banner_url(&banner, "clients");
+        Self { child, banner, url }
     }
 
-    fn ends_by(mut self, signal: &str) -> Option<i32> {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    fn ends_by(mut self, name: &str) -> Option<i32> {
+        signal(&self.child, name);
         self.child.wait().unwrap().code()
     }
 }
@@ -51,31 +49,13 @@ fn command(args: &[&str]) -> Command {
     command
 }
 
-fn curl(args: &[&str]) -> String {
-    let output = Command::new("curl")
-        .args(["--silent", "--max-time", "30"])
-        .args(args)
-        .output()
-        .expect("curl is needed for this test: install it, or run `make setup`");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-#[track_caller]
-fn refused(output: &Output, code: i32, says: &[&str]) {
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{error}");
-    for part in says {
-        assert!(error.contains(part), "{part:?} is not in: {error}");
-    }
-}
-
 #[test]
 fn everything_that_it_says_to_try_works_and_signals_end_it() {
     for signal in ["-INT", "-TERM"] {
         let mock = Mock::start(&["--model", "it's \"mine\"", "--name", "here"]);
         let lines: Vec<_> =
-            mock.said.lines().filter(|line| line.trim_start().starts_with("curl")).collect();
-        assert_eq!(lines.len(), 2, "{}", mock.said);
+            mock.banner.lines().filter(|line| line.trim_start().starts_with("curl")).collect();
+        assert_eq!(lines.len(), 2, "{}", mock.banner);
         let said: Vec<_> = lines
             .iter()
             .map(|line| Command::new("sh").args(["-c", line.trim()]).output().unwrap().stdout)
@@ -93,8 +73,8 @@ fn the_flags_reach_the_server() {
     let mock =
         Mock::start(&["--ranks", "2", "--kv-blocks", "64", "--metrics", "tidegate", "--faults"]);
     let page = curl(&[&format!("{}/metrics", mock.url)]);
-    assert!(page.contains("tidegate_worker_kv_total_blocks{rank=\"1\"} 64\n"), "{page}");
-    assert!(mock.said.contains("/mock/fault"), "{}", mock.said);
+    assert!(page.contains("tidegate_upstream_kv_total_blocks{rank=\"1\"} 64\n"), "{page}");
+    assert!(mock.banner.contains("/mock/fault"), "{}", mock.banner);
     let fault = curl(&["-d", "{\"frozen\": true}", &format!("{}/mock/fault", mock.url)]);
     assert!(fault.contains("\"frozen\":true"), "{fault}");
 }
@@ -102,13 +82,8 @@ fn the_flags_reach_the_server() {
 #[test]
 fn wrong_flags_are_told_all_at_once_with_2() {
     let args = ["--ranks", "0", "--decode-ms-per-token", "-1", "--name", "a b", "--model", ""];
-    let says = [
-        "4 mistakes",
-        "--ranks: given 0; allowed: 1 … 64 ranks",
-        "--decode-ms",
-        "--name",
-        "--model",
-    ];
+    let says =
+        ["4 errors", "--ranks: given 0; allowed: 1 … 64 ranks", "--decode-ms", "--name", "--model"];
     refused(&command(&args).output().unwrap(), 2, &says);
     let elsewhere = command(&["--listen", "0.0.0.0:0"]).output().unwrap();
     refused(&elsewhere, 2, &["--listen", "loopback"]);

@@ -51,7 +51,7 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|wrong| panic!("{wrong}: {error}"))
 }
 
-/// What was found of this, where it was held to something.
+/// Check of this figure, if there is one.
 fn check<'a>(report: &'a Value, what: &str) -> Option<&'a Value> {
     report["checks"].as_array().expect("a list").iter().find(|check| check["what"] == what)
 }
@@ -160,7 +160,7 @@ fn an_ingestion_that_runs_elsewhere_is_drilled_without_faults() {
     assert_eq!(check(&report, "lost").unwrap()["holds"], true);
     assert!(check(&report, "twice").is_none() && check(&report, "windows_least_s").is_none());
     let notes = report["notes"].to_string();
-    assert!(notes.contains("was not made"), "{notes}");
+    assert!(notes.contains("was not injected"), "{notes}");
     assert_eq!(report["faults"].as_array().unwrap().len(), 0);
     let command = report["command"].as_str().unwrap();
     assert!(command.contains(&format!("--target {target}")), "{command}");
@@ -178,5 +178,5 @@ fn where_nobody_takes_frames_it_says_so() {
     let output = Folder::new("nobody").drill(&args);
     assert_eq!(output.status.code(), Some(1));
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains("takes no frames"), "{error}");
+    assert!(error.contains("does not accept frames"), "{error}");
 }

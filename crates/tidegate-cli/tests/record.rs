@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tidegate_server::config::{Config, LoadSource};
 use tidegate_server::gateway::Gateway;
 
-/// How long the upstream takes for a request.
+/// Duration of a request at the upstream.
 const WORK: Duration = Duration::from_millis(15);
 
 fn file(name: &str) -> PathBuf {
@@ -72,10 +72,10 @@ fn upstream() -> SocketAddr {
 
 fn gateway(toml: &str) -> Gateway {
     let text = format!("{toml}\n[[upstream]]\nurl = \"http://{}\"\n", upstream());
-    let mut config = Config::from_toml(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let mut config = Config::from_toml(&text).unwrap_or_else(|errors| panic!("{errors}"));
     config.listen.address = "127.0.0.1:0".parse().unwrap();
     config.listen.admin_address = "127.0.0.1:0".parse().unwrap();
-    config.routing.load = LoadSource::Headers;
+    config.routing.load_source = LoadSource::Headers;
     Gateway::start(config).unwrap()
 }
 
@@ -110,7 +110,7 @@ fn recorder(gateway: &Gateway, path: &str, lasts: &str) -> Child {
         .spawn()
         .unwrap();
     let start = Instant::now();
-    while !gateway.shared().journal.is_on() {
+    while !gateway.control().decision_log().is_on() {
         assert!(start.elapsed() < Duration::from_secs(30), "it never began to record");
         thread::sleep(Duration::from_millis(5));
     }
@@ -230,7 +230,7 @@ fn what_is_no_admin_port_is_said_to_be_none() {
     let gateway = gateway("");
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     // The data port passes the path on, and the upstream answers it.
-    for (address, says) in [(gateway.address(), "--admin-listen"), (nobody, "no gateway answers")] {
+    for (address, says) in [(gateway.address(), "--admin-listen"), (nobody, "no node responds")] {
         let path = file("none");
         let target = format!("http://{address}");
         let output = tidegate(&["drill", "--record", path.to_str().unwrap(), "--target", &target]);
@@ -247,7 +247,7 @@ fn what_is_no_recording_is_refused_with_the_line() {
     let long = format!("{head}\n{}\n", "x".repeat(100_000));
     let cases = [
         (String::new(), "line 1: it is empty"),
-        ("\u{0}\u{1}\n".to_owned(), "line 1: it is no recording"),
+        ("\u{0}\u{1}\n".to_owned(), "line 1: not a recording"),
         (format!("{head}\n\n{{\"at_us\":1}}\n"), "line 3: missing field"),
         (format!("{head}\n{{\"at_us\":}}\n{head}\n"), "line 2: "),
         (long, "line 2: it is longer than 4096 bytes"),

@@ -124,7 +124,7 @@ fn a_wrong_file_is_2_with_all_mistakes() {
     );
     let path = path.to_str().unwrap();
     let says = [
-        "3 mistakes in the tariffs:",
+        "3 errors in the tariffs:",
         "wrong.toml:1: tariff \"a\": tenants is missing",
         "wrong.toml:3: tariff \"a\": the key \"tenats\" is unknown",
         "did you mean tenants?",
@@ -135,7 +135,7 @@ fn a_wrong_file_is_2_with_all_mistakes() {
     let output = run(&[path, "--json"]);
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), told["ok"].as_bool()), (Some(2), Some(false)));
-    assert_eq!(told["mistakes"][2]["line"], 5);
+    assert_eq!(told["errors"][2]["line"], 5);
 }
 
 #[test]
@@ -144,6 +144,6 @@ fn what_was_typed_wrong_is_2_and_no_file_is_1() {
     fails(&[EXAMPLE, "--tenant", "t"], 2, &["--meter", "--quantity"]);
     fails(&[EXAMPLE, "--at", "2026-01-01"], 2, &["--quantity"]);
     let typed = [EXAMPLE, "--tenant", "t", "--meter", "m", "--quantity"];
-    fails(&[&typed[..], &["much"]].concat(), 2, &["--quantity", "no number"]);
+    fails(&[&typed[..], &["much"]].concat(), 2, &["--quantity", "not a number"]);
     fails(&[&typed[..], &["1", "--at", "noon"]].concat(), 2, &["--at", "no time"]);
 }

@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+mod support;
+
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use support::{banner, banner_url};
 
 /// Only ends a test that has failed; none is judged by it.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -21,7 +24,7 @@ struct Node {
     admin: String,
 }
 
-/// What a command left behind.
+/// Exit code and output of a command.
 struct Said {
     code: Option<i32>,
     out: String,
@@ -48,12 +51,7 @@ impl Node {
             .spawn()
             .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut banner = String::new();
-        while !banner.contains("Ctrl-C") {
-            assert_ne!(out.read_line(&mut banner).unwrap(), 0, "it ended at once: {banner}");
-        }
-        let line = banner.lines().find(|line| line.trim_start().starts_with("operators")).unwrap();
-        let admin = line.split_whitespace().nth(1).unwrap().to_owned();
+        let admin = banner_url(&banner(&mut out), "operators");
         Self { child, folder, admin }
     }
 
@@ -170,7 +168,7 @@ fn a_task_is_told_of_by_every_command() {
     assert!(tasks.starts_with("ID") && tasks.contains("n-1"), "{tasks}");
     assert_eq!(node.run(&["tasks", "--status", "queued"]).out, "no tasks\n");
     let overview = node.run(&["status"]).out;
-    assert!(overview.contains("1 succeeded") && overview.contains("0 of 2 taken"), "{overview}");
+    assert!(overview.contains("1 succeeded") && overview.contains("0 of 2 in use"), "{overview}");
 }
 
 #[test]
@@ -180,7 +178,7 @@ fn the_same_key_is_the_same_task_and_another_under_it_is_refused() {
     let (first, again, other) = (submit("true"), submit("true"), submit("false"));
     assert_eq!((first.code, &first.out), (Some(0), &again.out), "{}", again.err);
     assert_eq!(other.code, Some(1));
-    assert!(other.err.contains("this idempotency key was used for another task"), "{}", other.err);
+    assert!(other.err.contains("this idempotency key belongs to another task"), "{}", other.err);
 }
 
 #[test]
@@ -189,7 +187,7 @@ fn what_can_not_be_done_is_told_with_what_can() {
     let unknown = node.run(&["submit", "--runtime", "cobol", "--code", "x"]);
     assert_eq!(unknown.code, Some(2));
     assert!(
-        unknown.err.contains("no executor has the runtime \"cobol\"; there are:"),
+        unknown.err.contains("no executor has the runtime \"cobol\"; available:"),
         "{}",
         unknown.err
     );
@@ -204,7 +202,7 @@ fn what_can_not_be_done_is_told_with_what_can() {
         .output();
     let nobody = Said::of(nobody.unwrap());
     assert_eq!(nobody.code, Some(1));
-    assert!(nobody.err.contains("no gateway answers at 127.0.0.1:1"), "{}", nobody.err);
+    assert!(nobody.err.contains("no node responds at 127.0.0.1:1"), "{}", nobody.err);
 }
 
 #[test]
@@ -234,7 +232,7 @@ fn a_running_task_is_stopped_and_who_waits_for_it_is_told() {
     assert_eq!(cancelled.code, Some(0), "{}", cancelled.err);
     let said = Said::of(waiting.wait_with_output().unwrap());
     assert_eq!((said.code, &*said.out), (Some(1), "up\n"), "{}", said.err);
-    assert!(said.err.contains("the task long was cancelled"), "{}", said.err);
+    assert!(said.err.contains("task long was cancelled"), "{}", said.err);
     assert_eq!(node.run(&["cancel", "long"]).code, Some(0), "twice is once");
 }
 
@@ -262,7 +260,11 @@ fn an_interrupt_ends_the_waiting_and_not_the_task() {
     assert!(kill.success());
     let said = Said::of(waiting.wait_with_output().unwrap());
     assert_eq!(said.code, Some(130));
-    assert!(said.err.contains("goes on") && said.err.contains("tidegate cancel w"), "{}", said.err);
+    assert!(
+        said.err.contains("continues") && said.err.contains("tidegate cancel w"),
+        "{}",
+        said.err
+    );
     assert_eq!(node.task("w")["ended_ms"], Value::Null);
     assert_eq!(node.run(&["cancel", "w"]).code, Some(0));
 }

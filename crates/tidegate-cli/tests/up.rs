@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+mod support;
+
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -10,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
+use support::{banner, banner_url, curl, signal};
 
 /// A running `tidegate up` on free ports. Killed if its test fails.
 struct Up {
@@ -29,22 +32,13 @@ impl Up {
                 .spawn()
                 .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut banner = String::new();
-        while !banner.contains("Ctrl-C") {
-            assert_ne!(out.read_line(&mut banner).unwrap(), 0, "it ended at once: {banner}");
-        }
-        let url = |name: &str| {
-            let line = banner.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
-            line.split_whitespace().nth(1).unwrap().to_owned()
-        };
-        let (data, admin) = (url("clients"), url("operators"));
+        let banner = banner(&mut out);
+        let (data, admin) = (banner_url(&banner, "clients"), banner_url(&banner, "operators"));
         Self { child, out, banner, data, admin }
     }
 
     fn signal(&self, name: &str) {
-        let status =
-            Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
-        assert!(status.success());
+        signal(&self.child, name);
     }
 
     /// Waits for the end and answers the exit code.
@@ -62,7 +56,7 @@ impl Drop for Up {
     }
 }
 
-/// What an [`Upstream`] answers only when it is let go. Everything else it does not know.
+/// Path that an [`Upstream`] holds until it is released; other paths are unknown.
 const HELD: &str = "/held";
 
 /// An upstream in a few lines.
@@ -127,19 +121,10 @@ fn command(first: &[&str], then: &[&str]) -> Command {
     command
 }
 
-fn curl(args: &[&str]) -> String {
-    let output = Command::new("curl")
-        .args(["--silent", "--max-time", "30"])
-        .args(args)
-        .output()
-        .expect("curl is needed for this test: install it, or run `make setup`");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 #[test]
 fn with_no_upstream_one_command_shows_it_working_and_says_that_mocks_answer() {
     let mut up = Up::start(&[]);
-    assert!(up.banner.contains("two MOCKS of inference servers answer"), "{}", up.banner);
+    assert!(up.banner.contains("using 2 MOCK inference servers"), "{}", up.banner);
     let answer = curl(&["-i", &format!("{}/hello", up.data)]);
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     assert!(answer.contains("x-tidegate-mock: mock-"), "{answer}");
@@ -263,7 +248,7 @@ fn threshold(up: &Up, args: &[&str]) -> (Option<i32>, String, String) {
 #[test]
 fn thresholds_are_read_set_and_cleared_from_a_shell() {
     let up = Up::start(&["--busy-preset", "latency"]);
-    assert!(up.banner.contains("KV blocks above 0.7"), "{}", up.banner);
+    assert!(up.banner.contains("more than 0.7 of its KV blocks"), "{}", up.banner);
     // The model is known once the mocks were asked for theirs.
     let start = Instant::now();
     while !threshold(&up, &["get", "tidegate-mock"]).1.contains("5000") {
@@ -297,5 +282,5 @@ fn without_a_gateway_a_threshold_command_says_what_to_do() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(error.contains("no gateway answers at 127.0.0.1:1"), "{error}");
+    assert!(error.contains("no node responds at 127.0.0.1:1"), "{error}");
 }

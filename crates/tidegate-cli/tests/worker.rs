@@ -3,15 +3,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use std::io::{BufRead, BufReader, Read};
+mod support;
+
+use std::io::{BufReader, Read};
 use std::net::TcpListener;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use support::{banner, banner_url, curl, refused, signal};
 
 /// A running `tidegate worker` on a free port. Killed if its test fails.
 struct Worker {
     child: Child,
     errors: ChildStderr,
-    said: String,
+    banner: String,
     url: String,
 }
 
@@ -29,24 +32,15 @@ impl Worker {
             .spawn()
             .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut said = String::new();
-        while !said.contains("Ctrl-C") {
-            assert_ne!(out.read_line(&mut said).unwrap(), 0, "it ended at once: {said}");
-        }
-        let line = said.lines().find(|line| line.trim_start().starts_with("clients")).unwrap();
-        let url = line.split_whitespace().nth(1).unwrap().to_owned();
+        let banner = banner(&mut out);
+        let url = banner_url(&banner, "clients");
         let errors = child.stderr.take().unwrap();
-        Self { child, errors, said, url }
+        Self { child, errors, banner, url }
     }
 
-    fn signal(&self, signal: &str) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
-    }
-
-    /// Its exit code, and what it logged.
-    fn ends_by(mut self, signal: &str) -> (Option<i32>, String) {
-        self.signal(signal);
+    /// Exit code and log after this signal.
+    fn ends_by(mut self, name: &str) -> (Option<i32>, String) {
+        signal(&self.child, name);
         let code = self.child.wait().unwrap().code();
         let mut log = String::new();
         self.errors.read_to_string(&mut log).unwrap();
@@ -73,24 +67,6 @@ fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command.arg("worker").args(args).env_clear();
     command
-}
-
-fn curl(args: &[&str]) -> String {
-    let output = Command::new("curl")
-        .args(["--silent", "--max-time", "30"])
-        .args(args)
-        .output()
-        .expect("curl is needed for this test: install it, or run `make setup`");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-#[track_caller]
-fn refused(output: &Output, code: i32, says: &[&str]) {
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{error}");
-    for part in says {
-        assert!(error.contains(part), "{part:?} is not in: {error}");
-    }
 }
 
 /// Debian's own Python: whichever comes first on the PATH may not have the package.
@@ -121,10 +97,10 @@ fn a_program_from_the_document_alone_works() {
 #[test]
 fn everything_that_it_says_to_try_works() {
     let worker = Worker::start(&["--executor", "mock", "--max-concurrent", "3"]);
-    assert!(worker.said.contains("3 executions at once"), "{}", worker.said);
-    assert!(worker.said.contains("sandbox"), "{}", worker.said);
+    assert!(worker.banner.contains("slots      3"), "{}", worker.banner);
+    assert!(worker.banner.contains("sandbox"), "{}", worker.banner);
     let lines: Vec<_> =
-        worker.said.lines().filter(|line| line.trim_start().starts_with("curl")).collect();
+        worker.banner.lines().filter(|line| line.trim_start().starts_with("curl")).collect();
     let said: Vec<_> = lines
         .iter()
         .map(|line| Command::new("sh").args(["-c", line.trim()]).output().unwrap().stdout)
@@ -142,7 +118,7 @@ fn a_signal_lets_what_runs_finish_and_stops_what_does_not() {
     worker.execute(r#"{"eval_id": "a", "code": "sleep 300ms"}"#);
     let (code, log) = worker.ends_by("-TERM");
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("every execution ran to its end"), "{log}");
+    assert!(log.contains("all executions have finished"), "{log}");
     let worker = Worker::start(&["--executor", "mock", "--grace-ms", "50"]);
     worker.execute(r#"{"eval_id": "a", "code": "hang"}"#);
     let (code, log) = worker.ends_by("-TERM");
@@ -171,7 +147,7 @@ fn the_flags_and_the_environment_reach_the_executor() {
 fn wrong_flags_are_told_all_at_once_with_2() {
     let args = ["--listen", "0.0.0.0:0", "--executor-id", "a b", "--max-concurrent", "0"];
     let says = [
-        "3 mistakes",
+        "3 errors",
         "--listen: given 0.0.0.0:0; allowed: a loopback",
         "--executor-id",
         "1 … 65536",

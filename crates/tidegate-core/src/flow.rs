@@ -1,17 +1,19 @@
-//! How fast things come and go, for whoever has to say when to come back.
+//! Smoothed rates of events and of freed slots, from which a retry time is computed.
+//!
+//! Uses nothing of this crate, and reads no clock.
 
-/// How long estimates remember. Long enough to smooth a burst of completions, short enough to follow a
-/// change of load within the few seconds that a client waits.
+/// Time constant of the smoothing: long enough to smooth a burst of completions, short enough to follow a change
+/// of load within the few seconds that a client waits.
 const MEMORY_S: f64 = 2.0;
 
-/// How fast places come free, as the time between two of them. Intervals and not rates,
-/// because an interval is right for one completion in ten seconds as for ten thousand in one.
+/// Rate at which slots become free, stored as the interval between two of them. An interval works for one
+/// completion in 10 s as well as for 10,000 in 1 s.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Freed {
+pub(crate) struct FreeRate {
     total: u64,
     last_at_s: f64,
     interval_s: Option<f64>,
-    /// Nothing was in flight and nothing ended when last looked at.
+    /// Nothing was in flight and nothing ended at the last observation.
     idle: bool,
 }
 
@@ -22,15 +24,15 @@ pub(crate) struct Rate {
     per_s: f64,
 }
 
-// === impl Freed ===
+// === impl FreeRate ===
 
-impl Freed {
-    /// Nothing is known yet but the total so far.
+impl FreeRate {
+    /// Starts from the total so far, with no interval known yet.
     pub fn starting(now_s: f64, total: u64) -> Self {
         Self { total, last_at_s: now_s, ..Self::default() }
     }
 
-    /// Takes in the total that has come free by now, and what is still held.
+    /// Records the total freed by now, and the number still in flight.
     pub fn observe(&mut self, now_s: f64, total: u64, in_flight: u64) {
         let count = total.saturating_sub(self.total);
         self.idle = count == 0 && in_flight == 0;
@@ -49,18 +51,18 @@ impl Freed {
         *self = Self { total, last_at_s: now_s, interval_s: Some(interval_s), idle: false };
     }
 
-    /// Silence counts: nothing for longer than the usual interval means that the interval has grown.
+    /// Slots freed per second. A silence longer than the usual interval lowers the rate.
     pub fn per_s(&self, now_s: f64) -> f64 {
         let silence_s = now_s - self.last_at_s;
         self.interval_s.map_or(0.0, |interval_s| 1.0 / interval_s.max(silence_s).max(1e-9))
     }
 
-    /// When something last came free, or could not because nothing was held.
+    /// Time of the last freed slot, or of the last observation without anything in flight.
     pub fn last_at_s(&self) -> f64 {
         self.last_at_s
     }
 
-    /// Whether nothing was held and nothing ended when last looked at.
+    /// True if nothing was in flight and nothing ended at the last observation.
     pub fn is_idle(&self) -> bool {
         self.idle
     }
@@ -69,7 +71,7 @@ impl Freed {
 // === impl Rate ===
 
 impl Rate {
-    /// Takes in the total so far, this long after the last look.
+    /// Records the total so far, `elapsed_s` after the last observation.
     pub fn observe(&mut self, elapsed_s: f64, total: u64, first: bool) {
         let count = total.saturating_sub(self.total);
         self.total = total;
@@ -78,21 +80,21 @@ impl Rate {
         }
     }
 
-    /// Events a second.
+    /// Events per second.
     pub fn per_s(&self) -> f64 {
         self.per_s
     }
 }
 
-/// The weight of a sample that covers this stretch of time.
+/// Weight of a sample that covers `stretch_s` seconds.
 fn weight(stretch_s: f64) -> f64 {
     1.0 - decay(stretch_s / MEMORY_S)
 }
 
-/// e⁻ˣ for x ≥ 0, by operations that IEEE 754 defines to the last bit: the platform's own differs in that between
-/// platforms, and with it advice, and all that clients do who follow it.
+/// e⁻ˣ for x ≥ 0, by operations that IEEE 754 defines to the last bit. The platform's `exp` differs in the last
+/// bit between platforms, which would make retry advice, and every simulated report, differ too.
 fn decay(x: f64) -> f64 {
-    // e⁻ˣ = 2⁻ⁿ·e⁻ʳ with 0 ≤ r < ln 2. Below the least normal number nothing is left of a memory.
+    // e⁻ˣ = 2⁻ⁿ·e⁻ʳ with 0 ≤ r < ln 2. Below the smallest normal number the result is zero.
     let x = x.max(0.0);
     let halvings = (x / std::f64::consts::LN_2).floor();
     if halvings >= 1022.0 {

@@ -1,34 +1,46 @@
-//! The decisions of Tidegate.
+//! Decisions of Tidegate: admission, routing, capacity, retries, backpressure, windows and tariffs.
 //!
-//! Nothing here reads a clock, opens a socket, rolls a die or waits: time and chance are arguments, effects
-//! are the caller's. That is what lets the server, the tests and the simulator run the same code.
+//! Nothing here reads a clock, opens a socket, uses a global random source or blocks: time and randomness are
+//! arguments, and effects are the caller's. The server, the tests and the simulator therefore run the same code.
 //!
-//! - [`admission`]: who may execute now, by priority, within exact limits.
-//! - [`capacity`]: the slots of executors, who holds them, who waits for them, and who is placed where.
-//! - [`frame`]: batches of records, and the answers to them, as bytes of a connection.
-//! - [`line_protocol`]: lines that say what was used, as records.
-//! - [`outbox`]: the queue of one destination, and what happens when it is full.
-//! - [`retry`]: whether, when and how often in all to try again what failed.
-//! - [`routing`]: which worker takes a request, and when all of them are too busy.
-//! - [`sequence`]: which numbered batches of a sender have been seen, so that a repeat counts once.
-//! - [`signal`]: what a receiver tells a sender of how much it may send.
-//! - [`task`]: what a task is, and what may become of it.
-//! - [`tariff`]: what usage costs, by tenant, meter, hour, tier and date, in exact decimal numbers.
-//! - [`usage`]: what was used, by whom, and what it costs.
-//! - [`window`]: how much each stage of the ingestion pipeline may hold.
+//! - [`admission`]: in-flight limits by priority, with exact counts.
+//! - [`capacity`]: slots of executors, their leases, and the dispatch of queued attempts.
+//! - [`decision_log`]: format in which a gateway's decisions are recorded.
+//! - [`frame`]: batches of records and their answers, as bytes of a connection.
+//! - [`line_protocol`]: Influx line protocol to usage records and back.
+//! - [`outbox`]: bounded queue of one destination, with a drop policy per class.
+//! - [`retry`]: backoff, retry decisions and the retry budget.
+//! - [`rng`]: reproducible random number generator.
+//! - [`routing`]: selection of an upstream, and refusal when all are busy.
+//! - [`sequence`]: numbered batches of a sender, each counted once.
+//! - [`signal`]: explicit backpressure between a receiver and its senders.
+//! - [`suggestion`]: the known name nearest to a misspelt one.
+//! - [`task`]: specification, state machine and endings of tasks.
+//! - [`tariff`]: prices of usage by tenant, meter, hour, tier and date, in exact decimals.
+//! - [`usage`]: usage records and their charges.
+//! - [`window`]: adaptive windows of the ingestion pipeline's stages.
 
 pub mod admission;
 pub mod capacity;
+#[cfg(feature = "decision-log")]
+pub mod decision_log;
 mod flow;
+#[cfg(feature = "ingest")]
 pub mod frame;
+#[cfg(feature = "ingest")]
 pub mod line_protocol;
 pub mod outbox;
 pub mod retry;
+pub mod rng;
 pub mod routing;
 pub mod sequence;
 pub mod signal;
+#[cfg(feature = "ingest")]
+pub mod suggestion;
 mod sync;
+#[cfg(feature = "ingest")]
 pub mod tariff;
 pub mod task;
+#[cfg(feature = "ingest")]
 pub mod usage;
 pub mod window;

@@ -37,10 +37,10 @@ fn race<const N: usize>(
         .iter()
         .map(|&priority| {
             let tracker = Arc::clone(tracker);
-            Some(thread::spawn(move || tracker.try_acquire_owned(priority)))
+            Some(thread::spawn(move || tracker.try_acquire_owned(priority).ok()))
         })
         .collect();
-    let mut mine = tracker.try_acquire_owned(priorities[N - 1]);
+    let mut mine = tracker.try_acquire_owned(priorities[N - 1]).ok();
     std::array::from_fn(|index| match others.get_mut(index) {
         Some(handle) => handle.take().expect("joined once").join().expect("a thread failed"),
         None => mine.take(),
@@ -106,7 +106,7 @@ fn loom_critical_within_its_reserve_counts_toward_the_global_limit() {
         assert!(permits[0].is_some(), "Critical was refused");
         // Normal came first and took the last place, or Critical did and Normal was refused: either way one
         // more of Normal is refused now.
-        assert!(tracker.try_acquire(Normal).is_none());
+        assert!(tracker.try_acquire(Normal).is_err());
     });
 }
 
@@ -123,12 +123,12 @@ fn loom_a_place_given_back_is_handed_over_with_what_was_written_under_it() {
                 permit.success();
             })
         };
-        if let Some(_mine) = tracker.try_acquire(Low) {
+        if let Ok(_mine) = tracker.try_acquire(Low) {
             // Relaxed on purpose: only the hand-over of the place orders this after the store.
             assert_eq!(written.load(Ordering::Relaxed), 1);
         }
         holder.join().unwrap();
-        assert!(tracker.try_acquire(Low).is_some(), "the place is free for good");
+        assert!(tracker.try_acquire(Low).is_ok(), "the place is free for good");
     });
 }
 
@@ -138,7 +138,7 @@ fn loom_a_place_is_never_held_twice_while_it_changes_hands() {
         let tracker = tracker(10, 5, 3, 1);
         let holding = Arc::new(AtomicU64::new(0));
         let visit = |tracker: &InFlightTracker, holding: &AtomicU64| {
-            if let Some(permit) = tracker.try_acquire(Low) {
+            if let Ok(permit) = tracker.try_acquire(Low) {
                 assert_eq!(holding.fetch_add(1, Ordering::Relaxed), 0, "two hold one place");
                 holding.fetch_sub(1, Ordering::Relaxed);
                 permit.success();
@@ -251,6 +251,6 @@ fn loom_borrow_never_lends_what_high_has_taken_and_never_refuses_high() {
         let borrowed = granted(&permits) - 1;
         // Whoever came first: at least one place was idle, and never more than two were.
         assert!((1..=2).contains(&borrowed), "{borrowed}");
-        assert!(tracker.try_acquire(Normal).is_none(), "nothing is left to lend");
+        assert!(tracker.try_acquire(Normal).is_err(), "nothing is left to lend");
     });
 }

@@ -1,4 +1,4 @@
-//! How fast a recording is read, and how fast it is replayed.
+//! Speed of reading and of replaying a recording.
 //!
 //! `cargo run -p tidegate-sim --release --example replay_speed`
 
@@ -16,17 +16,17 @@ fn recorded() -> String {
     let mut text = String::from(
         r#"{"format":"tidegate-decisions","version":1,"limits":{"global":1000,"high":500,"normal":300,"low":200,"critical_reserve":100},"sharing":"strict"}"#,
     );
-    let mut chance = 1_u64;
+    let mut rng = 1_u64;
     for number in 0..REQUESTS {
-        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let priority = ["high", "normal", "low"][(chance >> 33) as usize % 3];
+        rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let priority = ["high", "normal", "low"][(rng >> 33) as usize % 3];
         let at_us = number * 50;
-        let _ = match (chance >> 40).is_multiple_of(2) {
+        let _ = match (rng >> 40).is_multiple_of(2) {
             true => write!(
                 text,
                 "\n{{\"at_us\":{at_us},\"priority\":\"{priority}\",\"client\":\"somebody\",\
                  \"decision\":\"admitted\",\"took_us\":{}}}",
-                10_000 + (chance >> 44)
+                10_000 + (rng >> 44)
             ),
             false => write!(
                 text,

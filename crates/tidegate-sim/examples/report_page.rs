@@ -8,10 +8,10 @@ use tidegate_sim::report::{
 use tidegate_sim::scenario::{Mode, Scenario, ScenarioError, What};
 
 const SCENARIO: &str = r#"
-    about = "Batch work floods the gateway while one worker of eight is slow and half of the capacity goes and comes back: what people wait for must not feel it"
+    about = "Batch work floods the gateway while one upstream of eight is slow and half of the capacity goes and comes back: what people wait for must not feel it"
     duration_s = 140
     settle_s = 2
-    workers = { count = 8, places = 16, waiting = 16 }
+    upstreams = { count = 8, slots = 16, queue = 16 }
     class = [
       { name = "chat", share = 0.5, priority = "high", service = { kind = "exponential", ms = 200 } },
       { name = "search <beta> & more", share = 0.3, service = { kind = "exponential", ms = 200 } },
@@ -37,7 +37,7 @@ const SCENARIO: &str = r#"
     ]
 "#;
 
-/// How much of what is asked there is at a moment, and how much can be done then.
+/// Returns the load and the capacity at a moment.
 fn tide(at_s: f64) -> (f64, f64) {
     let load = [0.5, 0.9, 1.0, 2.0, 10.0, 1.0, 0.5][(at_s / 20.0).min(6.0) as usize];
     let capacity = match at_s {

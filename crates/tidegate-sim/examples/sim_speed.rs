@@ -1,4 +1,4 @@
-//! How fast the simulator runs a scenario, and what comes of it.
+//! Speed of the simulator on a scenario, and its results.
 //!
 //! `cargo run -p tidegate-sim --release --example sim_speed -- [SCENARIO] [SEED] [short]`
 

@@ -4,7 +4,7 @@ use std::collections::BinaryHeap;
 /// Virtual time, in nanoseconds since the start.
 pub(crate) type Time = u64;
 
-/// What will happen, in order of time; of what happens at the same time, what was planned first.
+/// Planned events in order of time, and in order of planning at the same time.
 #[derive(Debug)]
 pub(crate) struct Agenda<E> {
     heap: BinaryHeap<Entry<E>>,
@@ -32,7 +32,7 @@ impl<E> Agenda<E> {
         self.heap.push(Entry { at, rank: self.planned, event });
     }
 
-    /// When the next thing happens.
+    /// Returns the time of the next event.
     pub(crate) fn next_at(&self) -> Option<Time> {
         self.heap.peek().map(|entry| entry.at)
     }

@@ -1,26 +1,30 @@
-//! Scenarios of overload, and a simulator of them in virtual time over the decisions that ship.
+//! A deterministic simulator of overload scenarios in virtual time, with the decisions that ship.
 //!
-//! A [`scenario`] is a file: load, faults and what is expected. Its [`arrivals`] are the same whether it is
-//! simulated here or sent to something real, what happens is counted by one [`measure`], and what came of it is
-//! one [`report`].
+//! A [`scenario`] is a file: load, faults and expectations. Its [`arrivals`] are the same in a simulation and in a
+//! drill, one [`measure`] counts the requests of both, and both end in one [`report`].
 //!
-//! What a real gateway decided can be recorded, and [`replay`]ed with other limits.
+//! The recorded decisions of a real gateway can be [`replay`]ed with other limits.
 //!
-//! Nothing here waits, reads a clock or draws from outside: the same scenario and seed give the same report,
-//! byte for byte.
+//! Nothing here waits, reads a clock or uses a global random source: the same scenario and seed give the same
+//! report, byte for byte.
 //!
 //! ```
-//! use std::time::Duration;
-//! use tidegate_core::admission::MessagePriority::{Critical, Low};
-//! use tidegate_sim::admission::{AdmissionScenario, run};
+//! use tidegate_sim::scenario::{Scenario, What};
 //!
-//! // 300 of each priority a second, each of which takes a second.
-//! let report = run(&AdmissionScenario::steady([300.0; 4], Duration::from_secs(20)));
-//! assert_eq!(report.of(Critical).refused_total(), 0);
-//! assert!(report.of(Low).refused_total() > 0, "300 are too many for its 200 places");
+//! // 300 requests of Low a second that take a second each, with 200 slots.
+//! let scenario = Scenario::read("low", r#"
+//!     about = "More than Low may have in flight."
+//!     duration_s = 20
+//!     upstreams = { count = 1, slots = 1000, queue = 1 }
+//!     gateway = { limits = { global = 1000, high = 500, normal = 300, low = 200 } }
+//!     class = [{ name = "a", priority = "low", per_s = 300, service = { kind = "fixed", ms = 1000 } }]
+//! "#)?;
+//! let findings = tidegate_sim::simulate(&scenario, 1, None).expect("no invariant breaks");
+//! let refused = findings.value(What::RefusedShare, "priority:low", None).unwrap_or(0.0);
+//! assert!((0.25..0.4).contains(&refused), "{refused}");
+//! # Ok::<(), tidegate_sim::scenario::ScenarioError>(())
 //! ```
 
-pub mod admission;
 mod agenda;
 pub mod arrivals;
 pub mod catalog;

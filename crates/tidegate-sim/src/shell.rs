@@ -1,4 +1,4 @@
-//! How commands are written so that a shell takes them as they are meant.
+//! Quoting of command lines for a shell.
 
 /// A word as a shell takes it: as it is where nothing in it means something to a shell, and in quotes otherwise.
 ///

@@ -2,16 +2,16 @@ use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// Something that must never be, and was. A defect of the decisions: no report may hide it.
+/// A broken invariant: a defect of the decisions that no report may hide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// What must always hold, in a few words.
+    /// The invariant, in a few words.
     pub invariant: &'static str,
-    /// What was instead.
+    /// The observation that breaks it.
     pub found: String,
-    /// When, in virtual time.
+    /// The virtual time.
     pub at: Duration,
-    /// How many events there were until then.
+    /// Events until then.
     pub events: u64,
 }
 

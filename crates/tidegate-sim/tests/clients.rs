@@ -1,4 +1,4 @@
-//! Clients and workers do in virtual time what they do in a drill.
+//! Clients and upstreams do in virtual time what they do in a drill.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -15,7 +15,7 @@ fn good(findings: &Findings, phase: Option<&str>) -> f64 {
     findings.value(What::GoodputOfOffered, "all", phase).unwrap()
 }
 
-/// Ten times what one worker can do for five seconds, and clients who come back for a long time.
+/// Ten times what one upstream can do for five seconds, and clients who come back for a long time.
 #[test]
 fn nobody_comes_back_when_the_load_is_over() {
     let findings = run(r#"
@@ -23,7 +23,7 @@ fn nobody_comes_back_when_the_load_is_over() {
         duration_s = 5
         arrivals = "even"
         gateway = { limits = { global = 2, high = 0, normal = 0, low = 0 } }
-        workers = { count = 1, places = 1, waiting = 1 }
+        upstreams = { count = 1, slots = 1, queue = 1 }
         [[class]]
         name = "a"
         per_s = 100
@@ -34,14 +34,14 @@ fn nobody_comes_back_when_the_load_is_over() {
     assert!(good(&findings, None) * 500.0 <= 52.5, "{}", good(&findings, None) * 500.0);
 }
 
-/// What was begun before the network was cut is done, and its answer does not get through.
+/// Requests that began before the network cut are executed, and their responses are lost.
 #[test]
-fn no_answer_of_a_worker_arrives_while_it_is_cut_off() {
+fn no_answer_of_an_upstream_arrives_while_it_is_cut_off() {
     let findings = run(r#"
         about = "work of a second, and a cut before the first is done"
         duration_s = 10
         arrivals = "even"
-        workers = { count = 1, places = 40, waiting = 4 }
+        upstreams = { count = 1, slots = 40, queue = 4 }
         phase = [{ name = "before" }, { name = "cut", part = 8 }, { name = "after" }]
         fault = [{ kind = "cut", from_s = 0.9, until_s = 8.9 }]
         [[class]]
@@ -55,15 +55,15 @@ fn no_answer_of_a_worker_arrives_while_it_is_cut_off() {
 }
 
 #[test]
-fn a_worker_that_is_full_is_called_as_in_a_drill() {
+fn an_upstream_that_is_full_is_called_as_in_a_drill() {
     let findings = run(r#"
         about = "more than one place has room for"
         duration_s = 2
-        workers = { count = 1, places = 1, waiting = 0 }
+        upstreams = { count = 1, slots = 1, queue = 0 }
         class = [{ name = "a", share = 4, service = { kind = "fixed", ms = 50 } }]
     "#);
     let mut cells = findings.tables.iter().flat_map(|table| table.rows.iter().flatten());
-    assert!(cells.any(|cell| *cell == Cell::Text("worker_overloaded".to_owned())));
+    assert!(cells.any(|cell| *cell == Cell::Text("upstream_overloaded".to_owned())));
 }
 
 /// The longer of two faults goes on when the shorter one is over.
@@ -72,9 +72,9 @@ fn faults_of_one_kind_may_overlap() {
     let goodput = |faults: &str| {
         let findings = run(&format!(
             r#"
-            about = "a worker that is dead twice at once"
+            about = "an upstream that is dead twice at once"
             duration_s = 10
-            workers = {{ count = 1, places = 8, waiting = 8 }}
+            upstreams = {{ count = 1, slots = 8, queue = 8 }}
             phase = [{{ name = "first" }}, {{ name = "second" }}]
             class = [{{ name = "a", share = 0.5, service = {{ kind = "fixed", ms = 50 }} }}]
             fault = [{faults}]

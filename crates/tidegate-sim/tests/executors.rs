@@ -1,4 +1,4 @@
-//! What the placements promise, with tasks of 50 ms on executors of one slot, in virtual time.
+//! Promises of the placements, with tasks of 50 ms on executors of one slot, in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -127,12 +127,12 @@ fn what_is_told_of_the_wait_comes_true() {
         // In a backlog, and with many executors that are busy nearly all the time, it is right to a few percent.
         for (executors, load) in [(30, 0.95), (3, 1.2)] {
             let [least, median, most] =
-                told(executors, load, spread).came_per_told.map(Option::unwrap);
+                told(executors, load, spread).wait_per_estimate.map(Option::unwrap);
             assert!((0.9..=1.1).contains(&median), "{executors} {load} {spread:?}: {median}");
             assert!(least >= 0.6 && most <= 1.6, "{executors} {load} {spread:?}: {least} {most}");
         }
         // With few executors most of the wait is for one of them, of which nobody knows how far it has got.
-        let [_, median, most] = told(3, 0.8, spread).came_per_told.map(Option::unwrap);
+        let [_, median, most] = told(3, 0.8, spread).wait_per_estimate.map(Option::unwrap);
         assert!((0.7..=1.1).contains(&median) && most <= 2.0, "{spread:?}: {median} {most}");
     }
 }

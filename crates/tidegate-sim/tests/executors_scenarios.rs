@@ -106,7 +106,7 @@ fn what_others_did_wrong_is_found() {
     for (flaw, invariant) in [
         (ExecutorFlaw::SendsAgain, "at most one start an attempt"),
         (ExecutorFlaw::GivesBackTwice, "running + reserved ≤ slots"),
-        (ExecutorFlaw::ForgetsTombstones, "what was given up is not started"),
+        (ExecutorFlaw::ForgetsTombstones, "a cancelled attempt is not started"),
         (ExecutorFlaw::ReusesNumbers, "at most one start an attempt"),
     ] {
         let violations =

@@ -10,7 +10,7 @@ const TEXT: &str = r#"
 about = "A small gateway with too much to do."
 duration_s = 12
 gateway = { limits = { global = 60, high = 30, normal = 20, low = 10 }, concurrency = 4, queue = 4 }
-workers = { count = 4, places = 4, waiting = 4 }
+upstreams = { count = 4, slots = 4, queue = 4 }
 
 [[phase]]
 name = "calm"
@@ -63,7 +63,10 @@ until_s = 5
 fn scenario(flaw: Flaw) -> Scenario {
     let with_thresholds = [Flaw::LatchedBusy, Flaw::UpsideDown].contains(&flaw);
     let text = match with_thresholds {
-        true => TEXT.replace("queue = 4 }", "queue = 40, active_requests = 10 }"),
+        true => TEXT.replace(
+            "concurrency = 4, queue = 4 }",
+            "concurrency = 4, queue = 40, active_requests = 10 }",
+        ),
         false => TEXT.to_owned(),
     };
     let text = match flaw {
@@ -106,7 +109,7 @@ fn every_flaw_is_found_and_shrunk() {
     }
 }
 
-/// What was left out when it was found stays left out, and all is counted as the file has it.
+/// Parts that were left out when the violation was found stay out, with the indexes of the file.
 #[test]
 fn what_is_shrunk_further_counts_from_the_whole() {
     let whole = scenario(Flaw::RacedLimit);
@@ -123,7 +126,7 @@ fn what_is_shrunk_further_counts_from_the_whole() {
     assert_eq!(replay.edits.without_faults, [0]);
 }
 
-/// What changes nothing does not make it smaller.
+/// An edit that changes nothing does not count as smaller.
 #[test]
 fn where_there_are_no_rates_none_is_halved() {
     let pipeline = tidegate_sim::catalog::find("blocked_store").expect("it ships").expect("valid");
@@ -134,7 +137,7 @@ fn where_there_are_no_rates_none_is_halved() {
         events: 1,
     };
     let replay = shrink(&pipeline, &Edits::default(), &violation, |_| Some(violation.clone()));
-    assert_eq!((replay.edits.rate, replay.edits.workers), (1.0, None));
+    assert_eq!((replay.edits.rate, replay.edits.upstreams), (1.0, None));
     assert!(replay.scenario.faults.is_empty() && replay.scenario.duration_s < 1.0);
     let again = shrink(&pipeline, &replay.edits, &violation, |_| Some(violation.clone()));
     assert_eq!((again.tries, again.edits), (0, replay.edits), "nothing is left to leave out");
@@ -147,17 +150,17 @@ fn what_is_left_out_is_said_as_flags() {
         without_faults: vec![1],
         without_classes: vec!["batch jobs".to_owned(), "people".to_owned()],
         rate: 0.5,
-        workers: Some(2),
+        upstreams: Some(2),
     };
     let flags = " --until 3.2 --without-fault 1 --without-class 'batch jobs' \
-                 --without-class people --rate 0.5 --workers 2";
+                 --without-class people --rate 0.5 --upstreams 2";
     assert_eq!(edits.to_string(), flags);
     let left = edits.apply(&scenario(Flaw::RacedLimit));
     assert_eq!((left.duration_s, left.faults.len(), left.classes.len()), (3.2, 1, 2));
     assert_eq!(left.classes[1].share, Some(0.2));
-    assert_eq!(left.workers.map(|workers| workers.count), Some(2));
+    assert_eq!(left.upstreams.map(|upstreams| upstreams.count), Some(2));
     assert_eq!(left.phases.len(), 1, "the second begins after 6 s");
-    assert_eq!(left.mistakes(), []);
+    assert_eq!(left.errors(), []);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is measured takes bounded memory, whatever the load. A test alone in its process: it looks at all of it.
+//! Bounded memory of the recorder, whatever the load. Alone in its process: it measures the whole process.
 
 #![cfg(target_os = "linux")]
 
@@ -7,18 +7,18 @@ use std::time::Duration;
 use tidegate_sim::measure::{Attempt, Ended, How, Recorder};
 use tidegate_sim::scenario::Scenario;
 
-/// What is promised.
+/// The promised bound.
 const BYTES_MAX: u64 = 256 << 20;
 
 const CLASSES: u16 = 32;
 const PHASES: u16 = 8;
 const DURATION_S: u64 = 600;
 
-/// As many classes, phases and stretches of time as there may be, and workers that are healthy and not.
+/// As many classes, phases and stretches of time as there may be, and upstreams that are healthy and not.
 fn largest() -> Scenario {
     let mut text = format!(
         "about = \"all there may be\"\nduration_s = {DURATION_S}\n\
-         workers = {{ count = 2, places = 4, waiting = 4 }}\n\
+         upstreams = {{ count = 2, slots = 4, queue = 4 }}\n\
          fault = [{{ kind = \"slow\", factor = 2, at = [0], from_s = 1, until_s = 2 }}]\n"
     );
     for class in 0..CLASSES {
@@ -54,9 +54,9 @@ fn what_is_measured_is_bounded_by_the_scenario() {
             }
             // From a microsecond to half an hour.
             let at = due + Duration::from_micros(1 << ((tenth + u64::from(class)) % 31));
-            for worker in [Some(0), Some(1)] {
+            for upstream in [Some(0), Some(1)] {
                 recorder.due(due, class);
-                recorder.ended(&Ended { due, at, class, worker, how: How::Good });
+                recorder.ended(&Ended { due, at, class, upstream, how: How::Good });
             }
         }
     }

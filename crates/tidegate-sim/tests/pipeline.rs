@@ -80,8 +80,8 @@ fn check_sound(scenario: &PipelineScenario, report: &PipelineReport) {
     assert!(report.bytes_max <= scenario.config.budget_bytes, "{} bytes", report.bytes_max);
 }
 
-/// What was done of what infinite windows would have let be done. Each stage may wait for the next for 2 % of
-/// its time, and the times that are drawn have a mean of their own.
+/// Returns the delivered items as a share of those with infinite windows. Each stage may wait for the next for 2 %
+/// of its time, and the drawn times have a mean of their own.
 fn of_ideal(report: &PipelineReport) -> f64 {
     report.delivered as f64 / report.ideal
 }

@@ -1,4 +1,4 @@
-//! What a recorder of records concludes, from runs of which is known what came of them.
+//! Findings of the flow recorder for runs with known results.
 
 use std::time::Duration;
 use tidegate_core::signal::BackpressureLevel;
@@ -13,7 +13,7 @@ const TEXT: &str = r#"
     fault = [{ kind = "blocked", stage = "store", from_s = 4, until_s = 6 }]
 "#;
 
-/// What is found when in each millisecond a record is offered, and one is stored as long as `per_ms` says so.
+/// Returns the findings when one record is offered each millisecond, and stored as `per_ms` says.
 fn found(window: impl Fn(u64) -> u64, per_ms: impl Fn(u64) -> u64) -> Findings {
     let scenario = Scenario::read("known", TEXT).unwrap_or_else(|error| panic!("{error}"));
     let mut recorder = FlowRecorder::new(&scenario);

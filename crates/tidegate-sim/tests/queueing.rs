@@ -3,7 +3,7 @@
 use tidegate_sim::scenario::{Scenario, What};
 use tidegate_sim::simulate;
 
-/// The share of arrivals that find all of `servers` busy, offered `load` erlangs, with no place to wait.
+/// The share of arrivals that find all of `servers` busy, offered `load` erlangs, without a queue.
 fn erlang_b(servers: u32, load: f64) -> f64 {
     (1..=servers).fold(1.0, |lost, n| load * lost / (f64::from(n) + load * lost))
 }
@@ -14,15 +14,15 @@ fn erlang_c(servers: u32, load: f64) -> f64 {
     lost / (1.0 - used * (1.0 - lost))
 }
 
-/// One worker behind a gateway; High leaves nothing of a limit to anybody.
-fn scenario(limit: u32, places: u32, per_s: f64, service: &str) -> Scenario {
+/// One upstream behind a gateway; High leaves nothing of a limit to anybody.
+fn scenario(limit: u32, slots: u32, per_s: f64, service: &str) -> Scenario {
     let text = format!(
         r#"
-        about = "One worker."
+        about = "One upstream."
         duration_s = 1000
         settle_s = 5
         gateway = {{ limits = {{ global = {limit}, high = 0, normal = 0, low = 0 }} }}
-        workers = {{ count = 1, places = {places}, waiting = 10000 }}
+        upstreams = {{ count = 1, slots = {slots}, queue = 10000 }}
         [[class]]
         name = "all of it"
         priority = "high"
@@ -51,15 +51,15 @@ fn the_loss_at_a_limit_is_erlang_s() {
 }
 
 #[test]
-fn the_wait_for_a_place_is_erlang_s() {
-    let (places, mean_s) = (10, 0.1);
+fn the_wait_for_a_slot_is_erlang_s() {
+    let (slots, mean_s) = (10, 0.1);
     for used in [0.7, 0.9] {
-        let per_s = f64::from(places) / mean_s * used;
+        let per_s = f64::from(slots) / mean_s * used;
         let service = r#"{ kind = "exponential", ms = 100 }"#;
-        let findings = simulate(&scenario(10_000, places, per_s, service), 2, None)
+        let findings = simulate(&scenario(10_000, slots, per_s, service), 2, None)
             .expect("no invariant breaks");
-        let wait_s = erlang_c(places, per_s * mean_s) / (f64::from(places) / mean_s - per_s);
+        let wait_s = erlang_c(slots, per_s * mean_s) / (f64::from(slots) / mean_s - per_s);
         let latency_ms = findings.value(What::LatencyMeanMs, "all", None).unwrap_or(0.0);
-        assert_near(latency_ms, (mean_s + wait_s) * 1e3, &format!("{used} of all places"));
+        assert_near(latency_ms, (mean_s + wait_s) * 1e3, &format!("{used} of all slots"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a scenario file may say, and what is said of what it may not.
+//! Scenario files: valid ones, and the errors of invalid ones.
 
 use std::time::Duration;
 use tidegate_sim::arrivals::Arrivals;
@@ -10,7 +10,7 @@ const TEXT: &str = r#"
 about = "Two classes, one of which is flooded."
 duration_s = 10
 settle_s = 1
-workers = { count = 2, places = 4, waiting = 4 }
+upstreams = { count = 2, slots = 4, queue = 4 }
 
 [[phase]]
 name = "calm"
@@ -75,7 +75,7 @@ fn arrivals_come_in_order_and_the_same_for_the_same_seed() {
 fn unknown_keys_are_refused_wherever_they_stand() {
     for (known, unknown) in [
         ("about =", "abuot ="),
-        ("places = 4", "place = 4"),
+        ("slots = 4", "slot = 4"),
         ("load = 2", "laod = 2"),
         ("kind = \"fixed\", ms", "kind = \"fixed\", milliseconds"),
         ("min = 0.99", "minimum = 0.99"),
@@ -159,7 +159,7 @@ fn what_can_not_be_slower_is_told() {
     let pipeline = "about = \"p\"\nduration_s = 10\n[pipeline]\nstore_per_s = 100\nshare = 1\n\
                     [short]\nduration_s = 5\nslower = 2\n";
     let error = Scenario::read("p", pipeline).unwrap_err().to_string();
-    assert!(error.contains("short.slower: slows what workers do"), "{error}");
+    assert!(error.contains("short.slower: slows what upstreams do"), "{error}");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn what_is_judged_is_what_was_due_after_things_settled() {
         let refused = how == How::Refused;
         let attempt = if refused { Attempt::Refused("global_limit") } else { Attempt::LetIn };
         recorder.attempt(due, 0, attempt);
-        recorder.ended(&Ended { due, at: due + ms(100), class: 0, worker: Some(1), how });
+        recorder.ended(&Ended { due, at: due + ms(100), class: 0, upstream: Some(1), how });
     };
     request(ms(500), How::Refused);
     for number in 0..100 {

@@ -1,49 +1,71 @@
-//! Who is refused as the load rises.
+//! Admission as the load rises: which priorities are refused, and how many.
 
-use std::time::Duration;
-use tidegate_core::admission::MessagePriority::{self, Critical, High, Low, Normal};
-use tidegate_core::admission::Sharing;
-use tidegate_sim::admission::{AdmissionScenario, PriorityReport, run};
+use tidegate_sim::report::Findings;
+use tidegate_sim::scenario::{Scenario, What};
+use tidegate_sim::simulate;
 
 const LOADS: [f64; 9] = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0];
 
-/// As much of each priority, and some Critical. Each message takes a second on average.
-fn even_load(load: f64, sharing: Sharing) -> AdmissionScenario {
+const PRIORITIES: [&str; 4] = ["critical", "high", "normal", "low"];
+
+/// Requests of each priority a second, most urgent first, that take a second each on average. Only the limits
+/// bind: the upstream has more slots than they let in.
+fn run(per_s: [f64; 4], sharing: &str, duration_s: u32) -> Findings {
+    let mut text = format!(
+        r#"
+        about = "Admission limits alone."
+        duration_s = {duration_s}
+        settle_s = 5
+        upstreams = {{ count = 1, slots = 1000, queue = 1 }}
+        [gateway]
+        limits = {{ global = 1000, high = 500, normal = 300, low = 200 }}
+        sharing = "{sharing}"
+        "#
+    );
+    for (priority, per_s) in PRIORITIES.into_iter().zip(per_s).filter(|(_, per_s)| *per_s > 0.0) {
+        text += &format!(
+            r#"
+            [[class]]
+            name = "{priority}"
+            priority = "{priority}"
+            per_s = {per_s}
+            service = {{ kind = "exponential", ms = 1000 }}
+            "#
+        );
+    }
+    let scenario = Scenario::read("limits", &text).unwrap_or_else(|error| panic!("{error}"));
+    simulate(&scenario, 1, None).unwrap_or_else(|violation| panic!("{violation}"))
+}
+
+/// The same load of each priority, and some Critical.
+fn even_load(load: f64, sharing: &str) -> Findings {
     let each = 150.0 * load;
-    AdmissionScenario {
-        sharing,
-        ..AdmissionScenario::steady([20.0, each, each, each], Duration::from_secs(30))
-    }
+    run([20.0, each, each, each], sharing, 35)
 }
 
-fn refused_share(report: &PriorityReport) -> f64 {
-    1.0 - report.at_once_share()
-}
-
-/// The least load at which more than one in a hundred is refused.
-fn sheds_from(priority: MessagePriority, sharing: Sharing) -> f64 {
-    let sheds = |&load: &f64| refused_share(run(&even_load(load, sharing)).of(priority)) > 0.01;
-    LOADS.into_iter().find(sheds).unwrap_or(f64::INFINITY)
+fn refused_share(findings: &Findings, priority: &str) -> f64 {
+    let of = format!("priority:{priority}");
+    findings.value(What::RefusedShare, &of, None).expect("some were offered")
 }
 
 #[test]
-fn low_is_refused_before_normal_before_high_as_load_rises() {
-    for sharing in [Sharing::Strict, Sharing::Borrow] {
-        let [low, normal, high] = [Low, Normal, High].map(|priority| sheds_from(priority, sharing));
-        assert!(low < normal && normal < high, "{sharing:?}: {low} {normal} {high}");
-    }
-}
-
-#[test]
-fn at_every_load_low_fares_worst_and_critical_is_never_refused() {
-    for sharing in [Sharing::Strict, Sharing::Borrow] {
-        for load in LOADS {
-            let report = run(&even_load(load, sharing));
-            let [critical, high, normal, low] =
-                MessagePriority::ALL.map(|priority| refused_share(report.of(priority)));
-            assert_eq!(critical, 0.0, "{sharing:?} {load}");
-            assert!(low >= normal && normal >= high, "{sharing:?} {load}: {low} {normal} {high}");
+fn low_is_refused_before_normal_before_high_and_critical_never() {
+    for sharing in ["strict", "borrow"] {
+        let mut sheds_from = [f64::INFINITY; 4];
+        for load in LOADS.into_iter().rev() {
+            let findings = even_load(load, sharing);
+            let refused = PRIORITIES.map(|priority| refused_share(&findings, priority));
+            let [critical, high, normal, low] = refused;
+            assert_eq!(critical, 0.0, "{sharing} {load}");
+            assert!(low >= normal && normal >= high, "{sharing} {load}: {low} {normal} {high}");
+            for (from, refused) in sheds_from.iter_mut().zip(refused) {
+                if refused > 0.01 {
+                    *from = load;
+                }
+            }
         }
+        let [_, high, normal, low] = sheds_from;
+        assert!(low < normal && normal < high, "{sharing}: from {low}, {normal} and {high} on");
     }
 }
 
@@ -51,34 +73,33 @@ fn at_every_load_low_fares_worst_and_critical_is_never_refused() {
 #[test]
 fn a_thousand_critical_a_second_do_not_block_the_rest() {
     // 700 others in flight on average, of the 900 that the reserve leaves.
-    let arrivals = [1000.0, 400.0, 240.0, 60.0];
-    let report = run(&AdmissionScenario::steady(arrivals, Duration::from_secs(60)));
-    assert!(report.of(Critical).in_flight_max >= 1000);
-    for priority in [High, Normal, Low] {
-        let share = report.of(priority).at_once_share();
+    let findings = run([1000.0, 400.0, 240.0, 60.0], "strict", 65);
+    let of = |what, priority: &str| findings.value(what, &format!("priority:{priority}"), None);
+    assert_eq!(of(What::GoodputOfOffered, "critical"), Some(1.0));
+    // By Little's law 1,000 a second for a second each are 1,000 in flight.
+    let took_ms = of(What::LatencyMeanMs, "critical").expect("they are answered");
+    assert!((took_ms - 1000.0).abs() < 50.0, "{took_ms}");
+    for priority in ["high", "normal", "low"] {
+        let share = 1.0 - refused_share(&findings, priority);
         assert!(share > 0.999, "{priority}: {share}");
     }
 }
 
-/// The simulator against a result that is a century old: with Poisson arrivals and `c` places, Erlang's formula
-/// B gives the share that is refused.
+/// With Poisson arrivals and `c` slots, Erlang's formula B gives the share that is refused.
 #[test]
 fn the_share_of_low_that_is_refused_is_erlang_s() {
-    for arrivals_per_s in [180.0, 225.0, 600.0] {
-        let scenario =
-            AdmissionScenario::steady([0.0, 0.0, 0.0, arrivals_per_s], Duration::from_secs(1000));
-        let report = run(&scenario);
-        let low = report.of(Low);
-        let expected = erlang_b(200, arrivals_per_s);
-        // Refusals come in bunches about as long as a message takes, one second here: of a thousand seconds
+    for per_s in [180.0, 225.0, 600.0] {
+        let findings = run([0.0, 0.0, 0.0, per_s], "strict", 1005);
+        let expected = erlang_b(200, per_s);
+        // Refusals come in bunches about as long as a request takes, one second here: of a thousand seconds
         // a thousand are independent, whatever the arrivals. Five standard errors of those.
         let tolerance = 5.0 * (expected * (1.0 - expected) / 1000.0).sqrt();
-        let share = refused_share(low);
-        assert!((share - expected).abs() < tolerance, "{arrivals_per_s}: {share}, not {expected}");
+        let share = refused_share(&findings, "low");
+        assert!((share - expected).abs() < tolerance, "{per_s}: {share}, not {expected}");
     }
 }
 
-/// By the usual recursion over the number of places.
-fn erlang_b(places: u32, load: f64) -> f64 {
-    (1..=places).fold(1.0, |blocked, n| load * blocked / (f64::from(n) + load * blocked))
+/// By the usual recursion over the number of slots.
+fn erlang_b(slots: u32, load: f64) -> f64 {
+    (1..=slots).fold(1.0, |blocked, n| load * blocked / (f64::from(n) + load * blocked))
 }

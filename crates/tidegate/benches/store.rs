@@ -21,7 +21,7 @@ use std::time::Instant;
 use support::folder::TempFolder;
 use support::postgres::Postgres;
 use tidegate::store::{Appended, FjallStore, Origin, PostgresStore, PricedBatch, Store};
-use tidegate::usage::{Charge, Currency, PricedRecord, UsageRecord};
+use tidegate::usage::{Currency, PricedRecord, UsageCharge, UsageRecord};
 use tokio::runtime::Runtime;
 
 /// Odd, so that the median is one that was measured.
@@ -213,7 +213,7 @@ fn batches(size: usize) -> Vec<PricedBatch> {
             time_ns: START_NS + number as i64 * 1_000_000,
             labels: labels.clone(),
         },
-        charge: Charge {
+        charge: UsageCharge {
             amount: Decimal::new((number * 17 % 1_000_000) as i64, 6),
             currency: Currency::USD,
             tariff: tariff.clone(),

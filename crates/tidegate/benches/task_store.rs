@@ -20,10 +20,11 @@ use support::folder::TempFolder;
 use support::postgres::Postgres;
 use tidegate::MessagePriority;
 use tidegate::task::{
-    EndReason, Ending, Outcome, OutputChunk, OutputStream, TaskEvent, TaskId, TaskSpec, TaskState,
+    EndReason, Ending, OutputChunk, OutputStream, TaskEvent, TaskId, TaskOutcome, TaskSpec,
+    TaskState,
 };
 use tidegate::tasks::{
-    AnyTaskStore, Change, Durability, Kept, NewTask, Submission, TaskRecord, TaskStore,
+    AnyTaskStore, Change, ChangeOutcome, Durability, NewTask, Submission, TaskRecord, TaskStore,
 };
 use tokio::runtime::Runtime;
 
@@ -126,9 +127,9 @@ async fn live(store: &impl TaskStore, name: &str, whole: bool) {
     if !whole {
         return;
     }
-    let ending = Ending::new(Outcome::Succeeded, EndReason::Exit);
+    let ending = Ending::new(TaskOutcome::Succeeded, EndReason::Exit);
     let events = [
-        (TaskEvent::Placing { executor: "executor-1".into() }, Durability::Process),
+        (TaskEvent::Dispatching { executor: "executor-1".into() }, Durability::Process),
         (TaskEvent::Accepted { attempt: 1, fence: 9 }, Durability::Process),
         (TaskEvent::Ended { attempt: 1, ending }, Durability::Power),
     ];
@@ -138,7 +139,10 @@ async fn live(store: &impl TaskStore, name: &str, whole: bool) {
         let chunk = || OutputChunk { stream: OutputStream::Stdout, text: "hello\n".to_owned() };
         let output = state.status.is_over().then(|| vec![chunk()]);
         let change = Change { id: record.id.clone(), state: state.clone(), output };
-        assert_eq!(store.keep(change, durability).await.expect("it is stored"), Kept::Yes);
+        assert_eq!(
+            store.persist(change, durability).await.expect("it is stored"),
+            ChangeOutcome::Yes
+        );
     }
 }
 

@@ -60,7 +60,7 @@ async fn serve(delay: Duration) -> io::Result<SocketAddr> {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let fast = serve(Duration::ZERO).await?;
     let slow = serve(Duration::from_millis(300)).await?;
     let queue = QueueConfig { primary_size: 100, overflow_size: 20, ..QueueConfig::default() };

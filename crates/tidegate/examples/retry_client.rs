@@ -1,11 +1,10 @@
-//! What retries do to an overloaded server: one that can do 90 requests a second is asked for 200, by clients
-//! that retry at once, by clients that back off and double, and by `RetryClient`.
+//! Retries against an overloaded server: a capacity of 90 requests/s gets 200 requests/s, from clients that retry
+//! at once, from clients that double their wait, and from `RetryClient`.
 //!
 //! `cargo run -p tidegate --example retry_client`
 //!
-//! It starts its own server on loopback. A refusal costs that server something too, as everywhere: a tenth of
-//! the work. No client gets more out of it than it has, and the loops get far less. Goodput is what was answered
-//! in time; load is what the server was asked for each request.
+//! The example starts its own server on loopback. A refusal costs that server a tenth of the work. Goodput counts
+//! the requests that were answered within the deadline; load is the number of tries per request.
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -33,8 +32,8 @@ const WORK: Duration = Duration::from_millis(10);
 const REFUSAL: Duration = Duration::from_millis(1);
 const PLACES: usize = 8;
 const REQUESTS_PER_S: u64 = 200;
-const SECONDS: u64 = 5;
-const DEADLINE: Duration = Duration::from_secs(2);
+const SECONDS: u64 = 1;
+const DEADLINE: Duration = Duration::from_secs(1);
 
 /// One worker, which does requests and refusals one after the other, and a few places to wait for it.
 struct Server {
@@ -141,7 +140,7 @@ where
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), BoxError> {
+pub(crate) async fn main() -> Result<(), BoxError> {
     measure("no retries", by_hand_once).await?;
     measure("at once, five times", |address| by_hand(address, |_| Duration::ZERO)).await?;
     let doubling = |attempt| Duration::from_millis(100) * 2_u32.pow(attempt);

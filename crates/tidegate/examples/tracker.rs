@@ -8,13 +8,13 @@ use tidegate::{InFlightTracker, MessagePriority, PriorityLimits, Sharing};
 /// Twelve messages of each priority arrive, and none of them ends.
 const ARRIVALS: usize = 12;
 
-fn main() {
+pub(crate) fn main() {
     let tracker = InFlightTracker::new(PriorityLimits::new(20, 10, 6, 4), Sharing::Strict);
 
     let mut in_progress = Vec::new();
     for _ in 0..ARRIVALS {
         for priority in MessagePriority::ALL {
-            match tracker.try_admit(priority) {
+            match tracker.try_acquire(priority) {
                 Ok(permit) => in_progress.push(permit),
                 Err(refusal) => println!("{refusal} (the tracker is {})", tracker.load_state()),
             }
@@ -22,7 +22,7 @@ fn main() {
     }
     print_load(&tracker);
 
-    // The work is done: every permit says how it ended, and its place is free.
+    // The work is done: every permit ends with an outcome, and its slot is free.
     for permit in in_progress {
         permit.success();
     }

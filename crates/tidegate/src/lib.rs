@@ -1,33 +1,47 @@
-//! Tidegate as a library: the decisions of `tidegate-core`, and what runs them inside other programs.
+//! Overload control for Rust services: admission by priority, busy-aware routing, bounded queues, retries with a
+//! budget, backpressure from the store to the sender, and slots of executors.
 //!
-//! Keep a service useful when more is asked of it than it can do: admit by priority within exact limits, and
-//! refuse the rest at once, before it has cost anything.
+//! The decisions are those of `tidegate-core`, which reads no clock and does no IO; this crate runs them inside
+//! other programs. The default features are empty: admission and the tower layer need no runtime and no database.
 //!
-//! - [`admission`]: the decisions themselves, synchronous and without a lock, for any kind of server.
-//! - [`layer`]: the same as a tower layer, for HTTP services (axum, tonic, hyper).
-//! - [`outbox`]: one bounded queue and one sender for each destination of what goes out.
-//! - [`routing`]: a worker for each request that has room for it, or a refusal when none has.
-//! - [`retry`]: the other side: a client that tries again without making an overload worse.
-//! - [`channel`]: between two stages of the ingestion pipeline, a window that can change at any time.
-//! - [`pipeline`]: usage records on their way from a socket to a store, within windows that follow the load.
-//! - [`client`]: sends usage records to an ingest server, each counted once.
-//! - [`ledger`]: who holds the slots of executors, in this process or among many.
-//! - [`tasks`]: where tasks are kept, so that none is lost.
-//! - [`store`]: where the records of the ingestion pipeline are kept.
+//! | module | content | feature |
+//! |---|---|---|
+//! | [`admission`] | in-flight limits by priority, synchronous and lock-free | |
+//! | [`layer`] | admission as a tower layer for HTTP services (axum, tonic, hyper) | |
+//! | [`capacity`] | slots of executors and the dispatch of tasks: decisions only | |
+//! | [`task`] | the specification and the state machine of a task | |
+//! | [`signal`] | backpressure levels and signals | |
+//! | [`sequence`] | duplicate detection for numbered batches | |
+//! | [`window`] | adaptive windows of pipeline stages: decisions only | |
+//! | [`rng`] | a random number generator that threads share | |
+//! | `routing` | an upstream with room for each request, or a refusal | `routing` |
+//! | `outbox` | one bounded queue and one sender for each destination | `outbox` |
+//! | `retry` | a client that retries without adding to an overload | `retry` |
+//! | `channel` | a channel whose window can change at any time | `ingest` |
+//! | `client` | a client that sends usage records, each counted once | `ingest` |
+//! | `pipeline` | the ingestion pipeline, from bytes to the store | `ingest` |
+//! | `frame`, `line_protocol` | the wire formats of usage records | `ingest` |
+//! | `suggestion` | the known name nearest to a misspelt one | `ingest` |
+//! | `usage`, `tariff` | usage records and their prices | `ingest` |
+//! | `store` | stores of priced usage records | `ingest` with `fjall` or `postgres` |
+//! | `tasks` | stores of tasks | `tasks` with `fjall` or `postgres` |
+//! | `ledger` | slot ledgers: in memory, or in Redis for several managers | `tasks`, `redis` |
+//!
+//! The feature `full` enables all of them.
 //!
 //! ```
 //! use tidegate::{InFlightTracker, LoadState, MessagePriority, Role, Sharing};
 //!
-//! // One tracker for a process, with the recommended limits of what it is.
+//! // One tracker for each process, with the recommended limits of its role.
 //! let tracker = InFlightTracker::new(Role::Worker.limits(), Sharing::Strict);
 //!
 //! // Decide before the message is read any further.
-//! match tracker.try_admit(MessagePriority::Normal) {
+//! match tracker.try_acquire(MessagePriority::Normal) {
 //!     Ok(permit) => {
-//!         // ... do the work; a permit that is dropped, also by a panic, frees its place too ...
+//!         // ... do the work; dropping the permit, also by a panic, frees its slot too ...
 //!         permit.success();
 //!     }
-//!     Err(refusal) => eprintln!("come back later: {refusal}"),
+//!     Err(refusal) => eprintln!("retry later: {refusal}"),
 //! }
 //!
 //! assert_eq!(tracker.load_state(), LoadState::Healthy);
@@ -39,7 +53,11 @@ pub use tidegate_core::admission::{
     InFlightTracker, LoadState, MessageClass, MessageKind, MessagePriority, Outcome, OwnedPermit,
     Permit, PriorityLimits, PriorityLoadStats, Reason, Refusal, Role, Sharing,
 };
-pub use tidegate_core::{capacity, frame, line_protocol, sequence, signal, task, usage, window};
+#[cfg(feature = "decision-log")]
+pub use tidegate_core::decision_log;
+pub use tidegate_core::{capacity, sequence, signal, task, window};
+#[cfg(feature = "ingest")]
+pub use tidegate_core::{frame, line_protocol, suggestion, usage};
 
 #[cfg(feature = "ingest")]
 pub mod channel;
@@ -48,19 +66,20 @@ pub mod client;
 pub mod layer;
 #[cfg(feature = "tasks")]
 pub mod ledger;
+#[cfg(feature = "outbox")]
 pub mod outbox;
 #[cfg(feature = "ingest")]
 pub mod pipeline;
+#[cfg(feature = "retry")]
 pub mod retry;
+pub mod rng;
+#[cfg(feature = "routing")]
 pub mod routing;
+#[cfg(feature = "ingest")]
+mod storage;
 #[cfg(feature = "ingest")]
 pub mod store;
 #[cfg(feature = "ingest")]
 pub mod tariff;
 #[cfg(feature = "tasks")]
 pub mod tasks;
-
-/// The README's example is a test, so that it stays true.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

@@ -6,8 +6,8 @@
 //! Time is paused, so that a minute takes as long as its work. Only the store takes time in it: it is the
 //! bottleneck of every run.
 
-#[path = "adaptive_backpressure/chance.rs"]
-mod chance;
+#[path = "adaptive_backpressure/draws.rs"]
+mod draws;
 #[path = "adaptive_backpressure/load.rs"]
 mod load;
 #[path = "adaptive_backpressure/run.rs"]

@@ -1,5 +1,4 @@
 //! The windowed channel as tasks use it: cancelled, closed from both ends, leased, and by many at once.
-#![cfg(feature = "ingest")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,7 +2,6 @@
 //!
 //! All of it runs on one thread, where futures are polled by hand: a model beside the channel says what it must
 //! hold at every step.
-#![cfg(feature = "ingest")]
 
 use proptest::prelude::*;
 use std::collections::VecDeque;

@@ -31,8 +31,8 @@ fn admitting_and_releasing_allocates_nothing() {
             for _ in 0..ROUNDS {
                 for priority in MessagePriority::ALL {
                     for outcome in Outcome::ALL {
-                        tracker.try_admit(priority).expect("nothing else runs").finish(outcome);
-                        let owned = tracker.try_admit_owned(priority).expect("nothing else runs");
+                        tracker.try_acquire(priority).expect("nothing else runs").finish(outcome);
+                        let owned = tracker.try_acquire_owned(priority).expect("nothing else runs");
                         drop(black_box(owned));
                     }
                 }
@@ -48,8 +48,8 @@ fn refusing_allocates_nothing() {
     let count = allocations(|| {
         for _ in 0..ROUNDS {
             for priority in [MessagePriority::High, MessagePriority::Normal, MessagePriority::Low] {
-                assert!(black_box(tracker.try_admit(priority)).is_err());
-                assert!(black_box(tracker.try_admit_owned(priority)).is_err());
+                assert!(black_box(tracker.try_acquire(priority)).is_err());
+                assert!(black_box(tracker.try_acquire_owned(priority)).is_err());
             }
         }
     });
@@ -60,8 +60,9 @@ fn refusing_allocates_nothing() {
 fn looking_and_advising_allocates_nothing() {
     let tracker = tracker(Sharing::Strict);
     let mut advisor = RetryAdvisor::new(RetryBounds::default());
-    let held: Vec<_> = (0..200).filter_map(|_| tracker.try_acquire(MessagePriority::Low)).collect();
-    let refusal = tracker.try_admit(MessagePriority::Low).expect_err("all 200 are taken");
+    let held: Vec<_> =
+        (0..200).filter_map(|_| tracker.try_acquire(MessagePriority::Low).ok()).collect();
+    let refusal = tracker.try_acquire(MessagePriority::Low).expect_err("all 200 are taken");
     let count = allocations(|| {
         for tick in 0..ROUNDS as u64 {
             advisor.observe(std::time::Duration::from_millis(tick * 100), &tracker.stats());

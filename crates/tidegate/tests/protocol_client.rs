@@ -1,6 +1,5 @@
 //! The client in `docs/protocol.md`, written from that page in another language, against this program's decoder.
 
-#![cfg(feature = "ingest")]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use bytes::Bytes;

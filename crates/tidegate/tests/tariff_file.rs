@@ -1,6 +1,5 @@
 //! Files of tariffs: the ones we show, and everything that can be wrong with one.
 
-#![cfg(feature = "ingest")]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use proptest::prelude::*;
@@ -25,8 +24,8 @@ fn shown() -> Vec<&'static str> {
 
 #[track_caller]
 fn wrong(text: &str, expected: &[(usize, &str)]) {
-    let mistakes = TariffFile::parse("t.toml", text).unwrap_err();
-    let told: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
+    let errors = TariffFile::parse("t.toml", text).unwrap_err();
+    let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), expected.len(), "{told:#?}");
     for (told, (line, says)) in told.iter().zip(expected) {
         assert!(told.starts_with(&format!("{line}: ")), "line {line} is not that of {told}");
@@ -201,7 +200,7 @@ fn words_of_the_wrong_kind_are_explained() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_by_line() {
+fn all_errors_are_told_at_once_by_line() {
     let text = "\
 [[tariff]]
 name = \"a\"
@@ -253,7 +252,7 @@ fn warnings_have_lines() {
 }
 
 proptest! {
-    /// Parts of a right file in any order and number: nothing panics, and a mistake is on a line that exists.
+    /// Parts of a right file in any order and number: nothing panics, and an error is on a line that exists.
     #[test]
     fn no_file_panics(parts in prop::collection::vec(0..24_usize, 0..30)) {
         const PARTS: [&str; 24] = [
@@ -267,9 +266,9 @@ proptest! {
         let text: String = parts.into_iter().map(|part| PARTS[part]).collect();
         match TariffFile::parse("t.toml", &text) {
             Ok(file) => drop(file.warnings(0)),
-            Err(mistakes) => {
-                for mistake in mistakes.iter() {
-                    prop_assert!((1..=text.lines().count() + 1).contains(&mistake.line), "{mistake}\n{text}");
+            Err(errors) => {
+                for error in errors.iter() {
+                    prop_assert!((1..=text.lines().count() + 1).contains(&error.line), "{error}\n{text}");
                 }
             }
         }

@@ -1,22 +1,21 @@
-//! What each command does.
+//! One folder a command: its flags, and the code that runs it.
+//! May use: everything below: `admin_client`, `banner`, `config_loader`, `shutdown`, `task_client`, `terminal` ….
+//! Must not know: each other.
 
-mod banner;
+pub mod cancel;
 pub mod config;
 pub mod drill;
 pub mod ingest;
+pub mod launch;
+pub mod logs;
 pub mod mock;
-mod moment;
-mod scenario_file;
 pub mod send;
-mod signals;
 pub mod sim;
-mod table;
+pub mod status;
+pub mod submit;
 pub mod tariff;
-mod tariff_example;
-mod tariff_text;
 pub mod tasks;
 pub mod threshold;
-mod until_signal;
 pub mod up;
 pub mod usage;
 pub mod worker;

@@ -3,7 +3,7 @@ use std::io::{Error, Read, Result, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Whoever is stopped does not answer; then another is asked, or the same again.
+/// A stopped manager does not respond; then another is tried, or the same again.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// One exchange on a connection of its own: the status, and the JSON. An answer that broke off is an error.
@@ -20,7 +20,7 @@ pub fn ask(at: SocketAddr, method: &str, path: &str, body: Option<&Value>) -> Re
     parse(&answer).ok_or_else(|| Error::other("the answer is cut"))
 }
 
-/// What must be answered with 200.
+/// Response that must have status 200.
 pub fn get(at: SocketAddr, path: &str) -> Result<Value> {
     match ask(at, "GET", path, None)? {
         (200, json) => Ok(json),

@@ -8,16 +8,16 @@ use std::net::SocketAddr;
 
 /// Slots of each worker.
 pub const SLOTS: usize = 2;
-/// How long managers and executions live of which nobody hears: soon over, for tests in which it has to be.
+/// Lease of managers and executions, short for tests that wait for its end.
 const LEASE_MS: u64 = 2_000;
 /// Longer than a busy machine keeps anybody from being heard: for tests in which nothing may be lost.
 pub const LONG_LEASE_MS: u64 = 20_000;
 
-/// What a fleet is made of.
+/// Configuration of a fleet.
 pub struct Plan<'a> {
     pub managers: usize,
     pub workers: usize,
-    /// What runs in their slots; the target of the test if nothing is said.
+    /// Flags of the executor; the target of the test without them.
     pub executor: Option<&'a str>,
     /// Beside the own folder of each manager.
     pub store: Option<String>,
@@ -142,7 +142,7 @@ fn manager(
     for (key, value) in [
         ("node", name),
         ("store", store),
-        ("ledger", ledger),
+        ("slot_ledger", ledger),
         ("placement", plan.placement),
         ("lease_ms", &lease_ms),
     ] {

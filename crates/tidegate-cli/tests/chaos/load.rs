@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Clients at once.
 const CLIENTS: usize = 4;
 
-/// Tasks that are being handed in, by several clients, each of which repeats what was not acknowledged.
+/// Clients that submit tasks and repeat submissions without an acknowledgement.
 pub struct Load {
     pub tasks: Arc<Vec<Value>>,
     acknowledged: Arc<AtomicUsize>,
@@ -66,7 +66,7 @@ impl Load {
         all
     }
 
-    /// How many were acknowledged so far.
+    /// Acknowledged submissions so far.
     pub fn acknowledged(&self) -> usize {
         self.acknowledged.load(Ordering::Relaxed)
     }

@@ -7,7 +7,7 @@ use crate::support::redis::Redis;
 use crate::until;
 use crate::verdict::{Watcher, judge_slots, judge_starts, losses};
 
-/// What ends while it is away is found by its next life, and not done again.
+/// A restarted manager finds attempts that ended meanwhile, and does not repeat them.
 #[test]
 fn a_manager_is_killed_and_finds_what_ended_meanwhile() {
     let mut fleet = Fleet::start(&Plan { lease_ms: LONG_LEASE_MS, ..Plan::default() });

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Above those of known services, and below those that Linux gives to whoever asks for any.
 const PORTS: Range<u16> = 12_000..32_000;
-/// What the tests of one process take of them, and some more.
+/// Ports that the tests of one process need, with a reserve.
 const PORTS_EACH: u32 = 100;
 
 /// A `tidegate` that can be killed and started again, always on the same address. Killed when its test ends.

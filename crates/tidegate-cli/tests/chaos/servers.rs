@@ -13,7 +13,7 @@ fn counted_by(redis: &Redis) -> Plan<'_> {
     Plan { ledger, placement: "semaphore", lease_ms: LONG_LEASE_MS, ..Plan::default() }
 }
 
-/// It kept nothing on disk: who holds which slot is forgotten, and that there are any.
+/// The server has nothing on disk: all slots and their holders are forgotten.
 #[test]
 fn redis_is_killed_and_comes_back_empty() {
     let mut redis = Redis::start(&[]);
@@ -46,7 +46,7 @@ fn redis_is_empty_while_executions_go_on() {
     judge_slots(&fleet);
 }
 
-/// What ends meanwhile is kept when it is back; nothing new is sent that could not be kept before.
+/// Ends are persisted when the store is back; no attempt is sent that was not persisted before.
 #[test]
 fn postgres_crashes_and_comes_back() {
     let mut postgres = Postgres::start(&[]);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What the workers pass executions on to: it writes every start down, and can hold all that have started.
+/// Target of the workers' executions: records every start, and can hold executions.
 ///
 /// The code says what becomes of an execution: `work`, `fail once` or `fail`.
 #[derive(Clone)]
@@ -17,7 +17,7 @@ pub struct Target {
 
 #[derive(Default)]
 struct Seen {
-    /// How often each attempt at each task was started.
+    /// Starts by task and attempt.
     starts: BTreeMap<(String, u64), u32>,
     holds: bool,
     held: usize,
@@ -46,7 +46,7 @@ impl Target {
         self.seen.0.lock().unwrap().holds = true;
     }
 
-    /// How many are held.
+    /// Number of held executions.
     pub fn held(&self) -> usize {
         self.seen.0.lock().unwrap().held
     }
@@ -57,12 +57,12 @@ impl Target {
         self.seen.1.notify_all();
     }
 
-    /// How often each attempt at each task was started.
+    /// Starts by task and attempt.
     pub fn starts(&self) -> BTreeMap<(String, u64), u32> {
         self.seen.0.lock().unwrap().starts.clone()
     }
 
-    /// How many attempts have started.
+    /// Number of started attempts.
     pub fn started(&self) -> usize {
         self.seen.0.lock().unwrap().starts.len()
     }
@@ -96,7 +96,7 @@ impl Target {
         }
     }
 
-    /// Whether it succeeds.
+    /// True for success.
     fn execute(&self, body: &Value) -> bool {
         let id = body["eval_id"].as_str().unwrap().to_owned();
         let mut seen = self.seen.0.lock().unwrap();

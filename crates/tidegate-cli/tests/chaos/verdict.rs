@@ -20,7 +20,7 @@ pub struct Watcher {
 // === impl Watcher ===
 
 impl Watcher {
-    /// What a manager tells of all tasks, if it answers.
+    /// All tasks by a manager's response, if it responds.
     pub fn look(&mut self, door: SocketAddr) -> Option<Views> {
         let views = list(door)?;
         for (id, view) in views.iter().filter(|(_, view)| is_over(view)) {
@@ -108,7 +108,7 @@ pub fn judge_slots(fleet: &Fleet) {
     }
 }
 
-/// How many attempts were lost.
+/// Number of lost attempts.
 pub fn losses(views: &Views) -> u64 {
     views.values().map(|view| view["losses"].as_u64().unwrap()).sum()
 }

@@ -21,7 +21,7 @@ fn a_worker_is_killed_and_comes_back() {
     judge_slots(&fleet);
 }
 
-/// It knows nothing of its lease having run out, nor that what it was told to do was done by others since.
+/// The worker does not know that its lease expired and that others have run its tasks since.
 #[test]
 fn a_stopped_worker_goes_on_and_finishes_nothing_twice() {
     let fleet = Fleet::start(&Plan::default());

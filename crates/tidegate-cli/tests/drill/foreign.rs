@@ -1,7 +1,7 @@
-//! Servers that are not ours.
+//! Drills of foreign servers.
 
 use super::program::{DISOWNED, alone, drill, figure, file, notes};
-use super::workers::TINY;
+use super::upstreams::TINY;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -40,13 +40,13 @@ impl Server {
         took[rank - 1].as_secs_f64() * 1e3
     }
 
-    /// How often it was asked.
+    /// Number of requests.
     pub fn count(&self) -> usize {
         self.asked.lock().unwrap().len()
     }
 }
 
-/// What it takes for a request: what that asks for, or a little.
+/// Duration of a request: as the query says, or a default.
 fn asked_for(line: &str) -> Duration {
     let ms = line.split_once("?ms=").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
     Duration::from_secs_f64(ms.unwrap_or(10.0) / 1e3)
@@ -100,7 +100,7 @@ fn any_server_can_be_drilled_by_a_path_of_its_own() {
         |what: &str| asked.iter().filter(|line| **line == format!("GET {what} HTTP/1.1")).count();
     assert!(count("/api?a=b") > 150 && count("/alive") > 5, "{asked:?}");
     assert_eq!(count("/api?a=b") + count("/alive"), asked.len(), "{asked:?}");
-    assert!(notes(&report).contains("the target's may differ"));
+    assert!(notes(&report).contains("the capacity of the target may differ"));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn who_takes_connections_and_says_nothing_is_said_to() {
     thread::spawn(move || silent.incoming().for_each(drop));
     let (tiny, url) = (file("silent", TINY), format!("http://{address}"));
     let said = drill(&[tiny.to_str().unwrap(), "--target", &url, "--duration", "500ms"]);
-    said.failed_with(1, &["answered nothing at all"]);
+    said.failed_with(1, &["no response from"]);
 }
 
 /// A server that answers once on each connection, and is gone after so many of them.
@@ -164,7 +164,7 @@ fn a_target_that_takes_no_connections_fails_and_the_generator_does_not() {
 const KNOWN: &str = r#"
 about = "Work whose times the server knows"
 duration_s = 4
-workers = { count = 2, places = 100, waiting = 100 }
+upstreams = { count = 2, slots = 100, queue = 100 }
 
 [[class]]
 name = "people"

@@ -1,4 +1,4 @@
-//! What else the machine does meanwhile.
+//! Load of the machine during a drill.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 /// Linux counts processor time for programs in hundredths of a second.
 const TICKS_PER_S: f64 = 100.0;
 
-/// How long a canary sleeps each time.
+/// Sleep of a canary.
 const NAP: Duration = Duration::from_millis(5);
 
-/// Looks at the processors from its start on, also with canaries: threads that do nothing but sleep, as many as
-/// there are processors. Whoever has to wait for a processor keeps them waiting too.
+/// Watches CPU usage, also with canaries: one sleeping thread per CPU, which oversleeps when threads wait for
+/// CPUs.
 pub struct Watch {
     started: Instant,
     all: f64,
@@ -22,11 +22,11 @@ pub struct Watch {
     canaries: Vec<JoinHandle<Duration>>,
 }
 
-/// What was seen of the machine.
+/// Observed load of the machine.
 pub struct Seen {
-    /// Of all processors, the share that others used: not this process, nor what it has waited for.
+    /// Share of all CPUs that other processes used.
     pub others: f64,
-    /// The longest that a canary overslept.
+    /// Longest oversleep of a canary.
     pub stall: Duration,
 }
 

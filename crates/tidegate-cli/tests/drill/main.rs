@@ -1,4 +1,4 @@
-//! `tidegate drill` as a process: on a stage of its own, on servers of others, and on nothing at all.
+//! `tidegate drill` as a process: on a test bed, on foreign servers, and without a target.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -7,6 +7,6 @@ mod machine;
 mod outcomes;
 mod program;
 mod promises;
+mod upstreams;
 mod verdict;
-mod workers;
 mod wrong;

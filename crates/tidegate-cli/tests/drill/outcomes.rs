@@ -1,8 +1,8 @@
-//! On a stage of its own: what came as expected, what did not, and an end before the end.
+//! Drills on a test bed: expectations met, expectations missed, and an early stop.
 
 use super::foreign::Server;
 use super::program::{Said, alone, command, drill, figure, file, notes};
-use super::workers::TINY;
+use super::upstreams::TINY;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -41,8 +41,8 @@ fn the_same_over_http2_with_tenants_and_bodies() {
     let _alone = alone();
     let text =
         TINY.replace("priority = \"high\"", "tenant = \"acme\"\nbody_bytes = 20000").replace(
-            "[workers]",
-            "[[gateway.tenant]]\nname = \"acme\"\nmax_priority = \"normal\"\n[workers]",
+            "[upstreams]",
+            "[[gateway.tenant]]\nname = \"acme\"\nmax_priority = \"normal\"\n[upstreams]",
         );
     let tiny = file("h2", &text);
     let said = drill(&[tiny.to_str().unwrap(), "--json", "--protocol", "h2", "--duration", "1s"]);
@@ -86,7 +86,7 @@ fn ctrl_c_ends_it_and_what_was_measured_is_reported() {
     let report = said.report();
     let ran_s = report["duration_s"].as_f64().unwrap();
     assert!(ran_s > 0.0 && ran_s < 50.0, "{ran_s}");
-    assert!(notes(&report).contains("It was stopped after"), "{}", notes(&report));
+    assert!(notes(&report).contains("Stopped after"), "{}", notes(&report));
     assert_eq!(report["checks"].as_array().unwrap().len(), 0);
     assert_eq!(report["stopped"], true);
     let command = report["command"].as_str().unwrap();

@@ -8,10 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Load that shares its processor with other load measures that.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// What a generator says of itself when what it measured is in part its own lateness.
+/// Warning of the generator that its own delays affect the figures.
 pub const DISOWNED: &str = "did not keep its own schedule";
 
-/// What a drill said.
+/// Output of a drill.
 pub struct Said {
     pub code: Option<i32>,
     pub out: String,
@@ -50,7 +50,7 @@ impl From<Output> for Said {
 }
 
 impl Said {
-    /// What `--json` printed.
+    /// Report of `--json`.
     #[track_caller]
     pub fn report(&self) -> Value {
         serde_json::from_str(&self.out)

@@ -1,4 +1,4 @@
-//! What Tidegate promises, on the real thing: each scenario in its short form, with its own expectations.
+//! Drills of the built-in scenarios in their short forms, with their own expectations.
 
 use super::machine::Watch;
 use super::program::{DISOWNED, Said, alone, drill};
@@ -7,10 +7,10 @@ use serde_json::Value;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-/// Drills a scenario and fails with all that was missed, what the machine did, and what was measured.
+/// Drills a scenario and fails with the missed expectations, the state of the machine and the figures.
 ///
-/// What was missed is measured again when others may have been the reason. When they were in the way each time
-/// there is no verdict, and a line says so: that was not measured here.
+/// An expectation that is missed while other processes disturb the machine is measured again. If every try was
+/// disturbed, a line `NO VERDICT` says so for each expectation.
 #[track_caller]
 fn holds(name: &str) {
     let _alone = alone();
@@ -25,8 +25,8 @@ fn holds(name: &str) {
         let is_missed = checks.iter().any(|check| check["holds"] != true);
         assert_eq!(said.code, Some(i32::from(is_missed)), "{}", said.error);
         let late_ms = report["schedule"]["error_max_ms"].as_f64().unwrap_or(0.0);
-        let others = format!("others had {:.0} % of the machine", machine.others * 100.0);
-        let stood = format!("{others}, somebody waited {:?} for it", machine.stall);
+        let others = format!("other processes used {:.0} % of the machine", machine.others * 100.0);
+        let stood = format!("{others}, the longest wait for a CPU was {:?}", machine.stall);
         let one = Try {
             checks,
             machine,
@@ -39,19 +39,21 @@ fn holds(name: &str) {
             Verdict::Broken(missed) => panic!("{name} missed {}; {stood}", missed.join(", ")),
             // Past the harness, which shows nothing of a test that did not fail.
             Verdict::Disturbed(missed) if left == 0 => {
-                let _ = writeln!(
-                    io::stderr(),
-                    "NO VERDICT on {name}: {} was missed {TRIES} times while the measurement was \
-                     disturbed; in the last one {stood}. Run it alone.",
-                    missed.join(", ")
-                );
+                // One line for each expectation: the runner of the tests counts them.
+                for expectation in missed {
+                    let _ = writeln!(
+                        io::stderr(),
+                        "NO VERDICT on {name}, {expectation}: missed in {TRIES} tries, all of them \
+                         disturbed; in the last one {stood}. Run it alone."
+                    );
+                }
             }
             Verdict::Disturbed(_) => {}
         }
     }
 }
 
-/// All that was measured, shortly: where it fails, only a part of what it printed may be kept.
+/// Figures of a drill in short: a failed test may print only a part of its output.
 fn story(said: &Said, report: &Value) -> String {
     let lines = |of: &Value| -> String {
         of.as_array().into_iter().flatten().map(|line| format!("\n  {line}")).collect()
@@ -83,8 +85,8 @@ fn a_storm_of_retries_ends_with_its_cause() {
 }
 
 #[test]
-fn one_slow_worker_of_eight_is_not_felt_at_the_others() {
-    holds("slow_destination");
+fn one_slow_upstream_of_eight_is_not_felt_at_the_others() {
+    holds("slow_upstream");
 }
 
 #[test]

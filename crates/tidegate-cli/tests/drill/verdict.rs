@@ -1,63 +1,63 @@
-//! What may be said of a promise after some tries on a machine that others use too.
+//! Verdict on expectations after several tries on a shared machine.
 
 use super::machine::Seen;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How often a drill is begun at most.
+/// Limit of tries.
 pub const TRIES: usize = 4;
 
-/// Of all processors, what others and the host may have had of a machine that counts as quiet.
+/// CPU share of other processes below which the machine is quiet.
 const OTHERS_QUIET: f64 = 0.02;
 
-/// What they may have had of one on which a try counts in which everybody ran in time.
+/// CPU share of other processes up to which a try without stalls counts.
 const OTHERS_SMOOTH: f64 = 0.1;
 
-/// With more than this in the hands of others nothing can be told.
+/// CPU share of other processes above which a try says nothing.
 const OTHERS_MAX: f64 = 0.2;
 
-/// Longer than that nobody waits for a processor, and no request is sent later, where everybody runs in time. A
-/// scenario leaves a phase of 3 s 150 ms to chance, and one that stands still once does so again.
+/// Longest stall and send delay of a try without stalls. A scenario tolerates 150 ms in a phase of 3 s, and a
+/// stall may repeat.
 const STALL_MAX: Duration = Duration::from_millis(50);
 
-/// A phase is an eighth of a drill, or more: what others had of all of it they may have had in one phase alone.
+/// A phase is at least an eighth of a drill: other processes may have used all their CPU time in one phase.
 const PHASES: f64 = 8.0;
 
-/// So many tries must speak against a promise that was missed in all of them.
+/// Tries that must count against an expectation that was missed in all tries.
 const WITNESSES: usize = 2;
 
-/// One try: what was expected, and what the machine did meanwhile.
+/// One try: its checks, and the load of the machine.
 pub struct Try {
     pub checks: Vec<Value>,
     pub machine: Seen,
-    /// The latest that a request was sent.
+    /// Largest send delay.
     pub late: Duration,
-    /// Whether the generator says that it did not keep its own schedule.
+    /// The generator reports that it missed its schedule.
     pub is_disowned: bool,
 }
 
-/// What the tries so far say.
+/// Verdict after the tries so far.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Each expectation was met, on a quiet machine or not.
+    /// Each expectation was met in some try.
     Holds,
-    /// These were missed, and the machine has no part in it.
+    /// These were missed, and the machine is not the cause.
     Broken(Vec<String>),
-    /// These were missed, and others may have been the reason: try again, or leave it at that.
+    /// These were missed, and other processes may be the cause: try again.
     Disturbed(Vec<String>),
 }
 
-/// What is known of an expectation.
+/// State of an expectation.
 #[derive(Clone, Copy, Default)]
 struct Known {
     holds: bool,
-    /// Tries in which it was missed and others are no reason.
+    /// Tries in which it was missed and other processes are not the cause.
     witnesses: usize,
 }
 
-/// Puts the tries together, expectation by expectation: others disturb now this phase and now that one, so the
-/// tries of a busy machine miss something each, and a promise that is broken is missed in all of them.
+/// Combines tries by expectation: other processes disturb a different phase in each try, while a broken
+/// expectation is missed in all tries.
 #[derive(Default)]
 pub struct Judge {
     known: BTreeMap<String, Known>,
@@ -67,17 +67,17 @@ pub struct Judge {
 // === impl Try ===
 
 impl Try {
-    /// Whether others had no part in it.
+    /// True if other processes used almost no CPU.
     fn is_quiet(&self) -> bool {
         self.machine.others <= OTHERS_QUIET
     }
 
-    /// Whether everybody ran when it was their turn.
+    /// True without stalls and send delays.
     fn is_smooth(&self) -> bool {
         !self.is_disowned && self.machine.stall.max(self.late) <= STALL_MAX
     }
 
-    /// Whether others are no reason for what was missed.
+    /// True if other processes are not the cause of the miss.
     fn speaks_against(&self, check: &Value) -> bool {
         let others = self.machine.others;
         let is_fair = self.is_quiet() || self.is_smooth() && others <= OTHERS_SMOOTH;
@@ -123,7 +123,7 @@ impl Judge {
     }
 }
 
-/// What tells an expectation from the others of its scenario.
+/// Name of an expectation, unique in its scenario.
 fn name_of(check: &Value) -> String {
     let part = |key: &str| match &check[key] {
         Value::Null => None,
@@ -135,9 +135,8 @@ fn name_of(check: &Value) -> String {
     format!("{}{parts}", check["what"].as_str().unwrap_or("something"))
 }
 
-/// Whether it was missed by more than others can be the reason for who had so much of the machine: of work done,
-/// what they may have had of the phase, and never more than half; of waits twenty times as much, for who waits
-/// also waits for those before; of shares as much as they had.
+/// True if the miss exceeds what other processes can cause: for throughput their share of the phase, at most half;
+/// for waits twenty times their share, because queued requests add up; for shares their share.
 fn is_beyond(check: &Value, others: f64) -> bool {
     let Some(found) = check["found"].as_f64() else { return true };
     let least = |min: f64| min * (1.0 - PHASES * others).max(0.5);
@@ -154,7 +153,7 @@ mod tests {
 
     const GOODPUT: [&str; 2] = ["1x", "2x"];
 
-    /// A try in which others had so much of the machine and goodput was so in two phases, at least 0.95 each.
+    /// Try with this CPU share of others and this goodput in two phases, of which at least 0.95 is expected.
     fn tried(others: f64, stall_ms: u64, found: [f64; 2]) -> Try {
         let check = |(phase, found): (&str, f64)| {
             let holds = found >= 0.95;
@@ -201,7 +200,7 @@ mod tests {
         assert_eq!(after(&[first, second]), Verdict::Holds);
     }
 
-    /// Whoever has a twentieth of the machine is no reason while everybody runs in time, nor for a loss of half.
+    /// A share of 5 % excuses neither a miss without stalls nor a loss of half.
     #[test]
     fn others_excuse_no_more_than_they_had() {
         let broken = Verdict::Broken(named(&["1x"]));

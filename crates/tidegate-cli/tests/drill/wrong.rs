@@ -1,7 +1,7 @@
-//! What there is, and what was typed wrongly.
+//! The list of scenarios, and invalid flags.
 
 use super::program::{drill, file};
-use super::workers::TINY;
+use super::upstreams::TINY;
 use std::net::TcpListener;
 
 #[test]
@@ -10,7 +10,7 @@ fn the_list_explains_each_scenario_in_a_line() {
     assert_eq!(said.code, Some(0), "{}", said.error);
     let line = said.out.lines().find(|line| line.starts_with("load_sweep ")).unwrap();
     assert!(line.contains("gateway") && line.contains("140") && line.contains("44"), "{line}");
-    assert!(line.contains("what is done must not fall"), "{line}");
+    assert!(line.contains("goodput must not fall"), "{line}");
 }
 
 #[test]
@@ -24,9 +24,9 @@ fn a_name_that_there_is_not_is_told_what_there_is() {
 fn a_wrong_file_is_told_where_and_what() {
     let typo = file("typo", &TINY.replace("duration_s", "duration_ms"));
     drill(&[typo.to_str().unwrap()]).failed_with(2, &["unknown field `duration_ms`"]);
-    let wrong = TINY.replace("places = 4", "places = 0").replace("share = 0.5", "share = -1");
+    let wrong = TINY.replace("slots = 4", "slots = 0").replace("share = 0.5", "share = -1");
     let wrong = file("wrong", &wrong);
-    drill(&[wrong.to_str().unwrap()]).failed_with(2, &["workers.places: is 0", "share: is -1"]);
+    drill(&[wrong.to_str().unwrap()]).failed_with(2, &["upstreams.slots: is 0", "share: is -1"]);
     // A gateway has no line without room: what would be none in a simulation would be one in a drill.
     let no_line = file("no-line", &TINY.replace("[gateway]", "[gateway]\nqueue = 0"));
     drill(&[no_line.to_str().unwrap()]).failed_with(2, &["gateway.queue: is 0, allowed are 1"]);

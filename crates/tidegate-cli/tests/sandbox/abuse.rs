@@ -1,7 +1,7 @@
-//! What uses more than it may.
+//! Tasks that exceed their limits.
 
 use crate::bench::{Bench, Mode, OUTPUT_BYTES_MAX, Ran, runs, unique};
-use tidegate::task::{EndReason, Outcome};
+use tidegate::task::{EndReason, TaskOutcome};
 
 const MODES: [Mode; 2] = [Mode::All, Mode::NoBubblewrap];
 const EVERY_MODE: [Mode; 3] = [Mode::All, Mode::NoBubblewrap, Mode::WatcherOnly];
@@ -16,7 +16,7 @@ async fn assert_stopped(modes: &[Mode], runtime: &str, code: &str, reason: EndRe
         };
         let ran = bench.run(runtime, code).await;
         assert_eq!(ran.ending.reason, reason, "{mode:?} {}", ran.story());
-        assert_eq!(ran.ending.outcome, Outcome::Failed);
+        assert_eq!(ran.ending.outcome, TaskOutcome::Failed);
         bench.assert_healthy().await;
         all.push(ran);
     }

@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tidegate::task::{Ending, OutputStream, TaskId};
-use tidegate_server::worker::process::{
+use tidegate_server::tasks::execution::{OutputSink, StopReason, StopSignal, Work};
+use tidegate_server::tasks::sandbox::{
     LayerUse, Layers, Network, ProcessConfig, ProcessRunner, RuntimeConfig,
 };
-use tidegate_server::worker::{OutputSink, StopSignal, StopWhy, Work};
 
-/// What a task may write.
+/// Output limit of a task.
 pub const OUTPUT_BYTES_MAX: usize = 1 << 20;
-/// What its files may take.
+/// Disk limit of a task.
 pub const FILE_BYTES_MAX: u64 = 8 << 20;
-/// How long anything may take before the test fails, on a machine that is busy with others.
+/// Timeout of a test, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What `scripts/setup` sees to.
+/// Layers that `scripts/setup` provides.
 const SYSTEM_PYTHON: &str = "/usr/bin/python3";
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -30,7 +30,7 @@ pub enum Mode {
     All,
     /// No namespaces.
     NoBubblewrap,
-    /// What any machine has: a session, and somebody who watches.
+    /// Layers of every machine: session and watcher.
     WatcherOnly,
 }
 
@@ -131,7 +131,7 @@ impl Bench {
     }
 
     /// Runs it, and stops it when it has written something.
-    pub async fn stop_when_heard(&self, work: &Work, why: StopWhy) -> Ran {
+    pub async fn stop_when_heard(&self, work: &Work, why: StopReason) -> Ran {
         let (switch, stop) = StopSignal::new();
         let sink = OutputSink::new(OUTPUT_BYTES_MAX);
         let heard = async {
@@ -165,7 +165,7 @@ impl Bench {
         }
     }
 
-    /// It still does what it is for, and nothing of earlier tasks lies around.
+    /// Asserts that the runner still works and that earlier tasks left nothing behind.
     pub async fn assert_healthy(&self) {
         let ran = self.run("python", "print(6 * 7)").await;
         assert_eq!(ran.out, "42\n", "{:?} {}", ran.ending, ran.err);
@@ -190,7 +190,7 @@ impl Ran {
         Self { ending, out, err }
     }
 
-    /// What to print when it is not as expected.
+    /// Text for a failed assertion.
     pub fn story(&self) -> String {
         let cut = |text: &str| text.chars().take(2_000).collect::<String>();
         format!("{:?}\n{}\n{}", self.ending, cut(&self.out), cut(&self.err))
@@ -212,7 +212,7 @@ pub async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("it should have ended by now")
 }
 
-/// Whether a process runs that has this among its arguments.
+/// True if a process with this argument runs.
 pub fn runs(argument: &str) -> bool {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let mut lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());

@@ -1,11 +1,11 @@
-//! What reaches for what is not its own.
+//! Tasks that reach for resources of others.
 
 use crate::bench::{Bench, Mode, PATIENCE, config, runs, unique, wait_until, work};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
-use tidegate::task::{EndReason, Outcome};
-use tidegate_server::worker::process::ProcessConfig;
+use tidegate::task::{EndReason, TaskOutcome};
+use tidegate_server::tasks::sandbox::ProcessConfig;
 
 const MODES: [Mode; 2] = [Mode::All, Mode::NoBubblewrap];
 const EVERY_MODE: [Mode; 3] = [Mode::All, Mode::NoBubblewrap, Mode::WatcherOnly];
@@ -25,7 +25,7 @@ async fn a_grandchild_in_a_session_of_its_own() {
         );
         let ran = bench.run("python", &code).await;
         assert_eq!(ran.out, "left\n", "{mode:?} {}", ran.story());
-        assert_eq!(ran.ending.outcome, Outcome::Succeeded, "{}", ran.story());
+        assert_eq!(ran.ending.outcome, TaskOutcome::Succeeded, "{}", ran.story());
         assert_eq!(ran.ending.stopped, ["leftover_processes"], "{mode:?}");
         assert!(!runs(&mark), "{mode:?}: it outlived its task");
         bench.assert_healthy().await;
@@ -64,7 +64,7 @@ async fn a_write_outside_of_the_work_folder() {
         }
         let code = format!("open('{}', 'w').write('x')", file.display());
         let ran = bench.run("python", &code).await;
-        assert_eq!(ran.ending.outcome, Outcome::Failed, "{mode:?} {}", ran.story());
+        assert_eq!(ran.ending.outcome, TaskOutcome::Failed, "{mode:?} {}", ran.story());
         assert!(!file.exists());
         bench.assert_healthy().await;
     }
@@ -102,7 +102,7 @@ async fn a_network_call() {
         }
         assert!(listener.accept().is_err(), "nobody came");
         let ran = bench.run("online", &code).await;
-        assert_eq!(ran.ending.outcome, Outcome::Succeeded, "{mode:?} {}", ran.story());
+        assert_eq!(ran.ending.outcome, TaskOutcome::Succeeded, "{mode:?} {}", ran.story());
         assert!(listener.accept().is_ok(), "who may, does");
         let local = "import socket; a, b = socket.socketpair(); a.send(b'x'); print(b.recv(1))";
         assert_eq!(bench.run("python", local).await.out, "b'x'\n");
@@ -127,7 +127,7 @@ async fn calls_that_no_task_may_make() {
         let bench = Bench::new(mode).await;
         for call in ["unshare --user true", "unshare --mount true", "mount -t tmpfs none ."] {
             let ran = bench.run("sh", call).await;
-            assert_ne!(ran.ending.outcome, Outcome::Succeeded, "{mode:?} {call}");
+            assert_ne!(ran.ending.outcome, TaskOutcome::Succeeded, "{mode:?} {call}");
             // mount(8) looks at the user before it tries.
             if call.starts_with("unshare") {
                 assert_eq!(ran.ending.reason, EndReason::CallDenied, "{mode:?} {}", ran.story());
@@ -163,8 +163,8 @@ async fn tasks_do_not_see_each_other() {
         // It says where it is, and stays until it is told that the other has looked.
         let first =
             work("sh", &format!("echo {secret} > secret; echo $TIDEGATE_WORK; exec sleep 60"));
-        let (switch, stop) = tidegate_server::worker::StopSignal::new();
-        let sink = tidegate_server::worker::OutputSink::new(1 << 10);
+        let (switch, stop) = tidegate_server::tasks::execution::StopSignal::new();
+        let sink = tidegate_server::tasks::execution::OutputSink::new(1 << 10);
         let stdout = tidegate::task::OutputStream::Stdout;
         let second = async {
             while !sink.text(stdout).ends_with('\n') {
@@ -178,11 +178,11 @@ async fn tasks_do_not_see_each_other() {
                 bench.kill_everybody()
             );
             let ran = bench.run("sh", &look).await;
-            switch.stop(tidegate_server::worker::StopWhy::Cancelled);
+            switch.stop(tidegate_server::tasks::execution::StopReason::Cancelled);
             ran
         };
         let (first, second) = tokio::join!(bench.runner.run(&first, &sink, stop), second);
-        assert_eq!(first.outcome, Outcome::Cancelled, "the other could not end it: {first:?}");
+        assert_eq!(first.outcome, TaskOutcome::Cancelled, "the other could not end it: {first:?}");
         assert!(!second.out.contains(&secret), "{mode:?} {}", second.story());
         assert!(!second.out.contains("secret"), "{mode:?} {}", second.story());
         bench.assert_healthy().await;

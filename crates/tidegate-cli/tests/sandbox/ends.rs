@@ -3,13 +3,13 @@
 use crate::bench::{Bench, Mode, PATIENCE, Ran, config, work};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tidegate::task::{EndReason, Outcome};
-use tidegate_server::worker::process::ProcessConfig;
-use tidegate_server::worker::{StopWhy, Work};
+use tidegate::task::{EndReason, TaskOutcome};
+use tidegate_server::tasks::execution::{StopReason, Work};
+use tidegate_server::tasks::sandbox::ProcessConfig;
 
 const EVERY_MODE: [Mode; 3] = [Mode::All, Mode::NoBubblewrap, Mode::WatcherOnly];
 
-fn reason(ran: &Ran) -> (Outcome, EndReason) {
+fn reason(ran: &Ran) -> (TaskOutcome, EndReason) {
     (ran.ending.outcome, ran.ending.reason)
 }
 
@@ -33,7 +33,7 @@ async fn a_task_gets_its_arguments_and_variables_and_nothing_else() {
         let expected = format!("['a b', 'ç'] hello True\n{variables}\n");
         assert_eq!(ran.out, expected, "{mode:?} {}", ran.story());
         assert_eq!(ran.err, "to the other\n");
-        assert_eq!(reason(&ran), (Outcome::Failed, EndReason::Exit));
+        assert_eq!(reason(&ran), (TaskOutcome::Failed, EndReason::Exit));
         assert_eq!(ran.ending.exit_code, Some(7));
         assert_eq!(ran.ending.message, "to the other");
         bench.assert_healthy().await;
@@ -48,14 +48,24 @@ async fn a_task_that_runs_for_too_long() {
         let bench = Bench::with(patient).await;
         let polite = "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
         let (ran, _) = run_for_too_long(&bench, polite).await;
-        assert_eq!(reason(&ran), (Outcome::Failed, EndReason::Timeout), "{mode:?} {}", ran.story());
+        assert_eq!(
+            reason(&ran),
+            (TaskOutcome::Failed, EndReason::Timeout),
+            "{mode:?} {}",
+            ran.story()
+        );
         let left = (ran.out.as_str(), ran.ending.exit_code);
         assert_eq!(left, ("ready\nbye\n", Some(3)), "{mode:?}: it was asked");
         bench.assert_healthy().await;
         let bench = Bench::new(mode).await;
         let deaf = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
         let (ran, timeout) = run_for_too_long(&bench, deaf).await;
-        assert_eq!(reason(&ran), (Outcome::Failed, EndReason::Timeout), "{mode:?} {}", ran.story());
+        assert_eq!(
+            reason(&ran),
+            (TaskOutcome::Failed, EndReason::Timeout),
+            "{mode:?} {}",
+            ran.story()
+        );
         assert_eq!(ran.ending.exit_code, None, "it was killed");
         let least = timeout + config(mode).grace;
         let ran = Duration::from_millis(ran.ending.ran_ms + 1);
@@ -83,12 +93,17 @@ async fn a_task_that_is_told_to_stop() {
     for mode in EVERY_MODE {
         let bench = Bench::new(mode).await;
         for (why, expected) in [
-            (StopWhy::Cancelled, EndReason::Cancelled),
-            (StopWhy::LeaseExpired, EndReason::LeaseExpired),
-            (StopWhy::Draining, EndReason::Cancelled),
+            (StopReason::Cancelled, EndReason::Cancelled),
+            (StopReason::LeaseExpired, EndReason::LeaseExpired),
+            (StopReason::Draining, EndReason::Cancelled),
         ] {
             let ran = bench.stop_when_heard(&work("sh", code), why).await;
-            assert_eq!(reason(&ran), (Outcome::Cancelled, expected), "{mode:?} {}", ran.story());
+            assert_eq!(
+                reason(&ran),
+                (TaskOutcome::Cancelled, expected),
+                "{mode:?} {}",
+                ran.story()
+            );
         }
         bench.assert_healthy().await;
     }
@@ -98,7 +113,12 @@ async fn a_task_that_is_told_to_stop() {
 async fn a_signal_of_its_own_is_named() {
     for mode in EVERY_MODE {
         let ran = Bench::new(mode).await.run("sh", "kill -SEGV $$").await;
-        assert_eq!(reason(&ran), (Outcome::Failed, EndReason::Signal), "{mode:?} {}", ran.story());
+        assert_eq!(
+            reason(&ran),
+            (TaskOutcome::Failed, EndReason::Signal),
+            "{mode:?} {}",
+            ran.story()
+        );
         assert_eq!(ran.ending.message, "signal 11 ended it");
     }
 }
@@ -106,8 +126,8 @@ async fn a_signal_of_its_own_is_named() {
 #[tokio::test]
 async fn a_runtime_that_is_not_there() {
     let ran = Bench::new(Mode::All).await.run("cobol", "DISPLAY 'X'.").await;
-    assert_eq!(reason(&ran), (Outcome::Failed, EndReason::NotStarted));
-    let message = "no runtime \"cobol\" here: there is python, sh";
+    assert_eq!(reason(&ran), (TaskOutcome::Failed, EndReason::NotStarted));
+    let message = "no runtime \"cobol\"; available: python, sh";
     assert_eq!(ran.ending.message, message);
 }
 

@@ -5,8 +5,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::{Command, Stdio};
 use tidegate::task::EndReason;
-use tidegate_server::worker::process::ProcessConfig;
-use tidegate_server::worker::{OutputSink, StopSignal};
+use tidegate_server::tasks::execution::{OutputSink, StopSignal};
+use tidegate_server::tasks::sandbox::ProcessConfig;
 
 const EVERY_MODE: [Mode; 3] = [Mode::All, Mode::NoBubblewrap, Mode::WatcherOnly];
 /// In the environment of this test when it is the worker that will be killed: the mode and the mark.

@@ -1,7 +1,7 @@
-//! What the runner finds and says.
+//! Detection and reporting of sandbox layers.
 
 use crate::bench::{Bench, Mode, config};
-use tidegate_server::worker::process::{
+use tidegate_server::tasks::sandbox::{
     LayerUse, Layers, ProcessConfig, ProcessRunner, RunnerError, RuntimeConfig,
 };
 
@@ -31,7 +31,7 @@ async fn a_runtime_that_was_declared_must_run() {
     let absent = RuntimeConfig::new("x", "no-such-program");
     let error = start(ProcessConfig { runtimes: vec![absent], ..config(Mode::All) }).await;
     let text = "the runtime x does not run: no-such-program is not in PATH; correct its command, \
-                or leave it out";
+                or remove it";
     assert_eq!(error.to_string(), text);
 }
 

@@ -153,7 +153,7 @@ fn an_interrupt_ends_it_in_order_and_what_is_left_is_sent_later() {
         errors.read_to_string(&mut said).unwrap();
         let output = child.wait_with_output().unwrap();
         ended(&output, 1, &[]);
-        assert!(said.contains("interrupted before all was stored"), "{said}");
+        assert!(said.contains("interrupted before all records were stored"), "{said}");
         let told = json(&output);
         let (acked, unacked) = (told["acked"].as_u64().unwrap(), told["unacked"].as_u64().unwrap());
         assert_eq!(acked as usize, server.times().len(), "what was under way has arrived");
@@ -173,7 +173,7 @@ fn wrong_lines_are_told_with_their_numbers_and_the_rest_is_sent() {
     ended(
         &output,
         1,
-        &["line 11, column", "line 22, column", "line 30,", "refused lines", "of 52"],
+        &["line 11, column", "line 22, column", "line 30,", "invalid lines", "of 52"],
     );
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(said.lines().count(), 10, "{said}");
@@ -183,7 +183,7 @@ fn wrong_lines_are_told_with_their_numbers_and_the_rest_is_sent() {
     ended(&send(&strict, &[file.path(), "--strict"]), 1, &["line 11, column", "nothing was sent"]);
     assert!(strict.senders().is_empty());
     let output = send_stdin(&strict, &["--strict"], &text);
-    ended(&output, 1, &["line 11, column", "nothing behind the wrong line was sent"]);
+    ended(&output, 1, &["line 11, column", "nothing after the invalid line was sent"]);
     assert_eq!(strict.times(), (0..10).collect::<Vec<_>>());
 }
 
@@ -225,7 +225,7 @@ fn a_batch_that_is_refused_is_told_with_1() {
     ended(
         &output,
         1,
-        &["batch 4 of 1 records was not taken: malformed: not from them", "rejected"],
+        &["batch 4 with 1 records was rejected: malformed: not from them", "rejected"],
     );
     assert_eq!(server.times(), [0, 1, 2, 4, 5, 6, 7, 9]);
 }
@@ -239,8 +239,7 @@ fn a_server_that_is_away_is_waited_for_as_long_as_was_said() {
     let began = Instant::now();
     let output = command(&[file.path(), "--to", &address, "--timeout", "1"]).output().unwrap();
     assert!(began.elapsed() >= Duration::from_secs(1));
-    let says =
-        ["gave up", "stored nothing for 1 s", "can't connect to", "10  not known to be stored"];
+    let says = ["gave up", "stored nothing for 1 s", "can't connect to", "10  not acknowledged"];
     ended(&output, 1, &says);
 }
 

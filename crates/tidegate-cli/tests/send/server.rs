@@ -26,7 +26,7 @@ struct Inside {
     windows: BTreeMap<String, SeqWindow>,
     times: Vec<i64>,
     batches: usize,
-    /// How many may be stored; those beyond wait.
+    /// Limit of stored records; further ones wait.
     batches_max: usize,
 }
 

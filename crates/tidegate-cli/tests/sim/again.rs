@@ -1,4 +1,4 @@
-//! What a report says is how it is run again.
+//! The command in a report repeats the run.
 
 use super::{file, sim, text};
 use serde_json::Value;
@@ -8,12 +8,12 @@ use std::process::{Command, Output};
 /// Limits that are reached, and three faults that have nothing to do with it.
 fn with_faults() -> String {
     let whole = include_str!("../../../../scenarios/shared_limits.toml");
-    let fault = |worker: u32| {
+    let fault = |upstream: u32| {
         format!(
-            "\n[[fault]]\nkind = \"slow\"\nat = [{worker}]\nfactor = 1.1\nfrom_s = 1\nuntil_s = 50\n"
+            "\n[[fault]]\nkind = \"slow\"\nat = [{upstream}]\nfactor = 1.1\nfrom_s = 1\nuntil_s = 50\n"
         )
     };
-    (0..3).fold(whole.to_owned(), |text, worker| text + &fault(worker))
+    (0..3).fold(whole.to_owned(), |text, upstream| text + &fault(upstream))
 }
 
 /// Runs a command as a shell does.
@@ -33,10 +33,10 @@ fn json(output: &Output) -> Value {
 fn the_command_of_a_report_gives_the_same_report() {
     let path = file("it's my own", include_str!("../../../../scenarios/bimodal.toml"));
     let path = path.to_str().unwrap();
-    let args = [path, "--short", "--until", "4", "--rate", "0.5", "--workers", "4", "--json"];
+    let args = [path, "--short", "--until", "4", "--rate", "0.5", "--upstreams", "4", "--json"];
     let first = json(&sim(&args));
     let command = first["command"].as_str().unwrap();
-    for part in ["'\\''", "--short", "--until 4", "--rate 0.5", "--workers 4", "--seed "] {
+    for part in ["'\\''", "--short", "--until 4", "--rate 0.5", "--upstreams 4", "--seed "] {
         assert!(command.contains(part), "{part}: {command}");
     }
     assert!(!command.contains("--json"), "where it goes does not matter: {command}");

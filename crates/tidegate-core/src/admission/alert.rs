@@ -1,32 +1,30 @@
 use super::PriorityLoadStats;
+use super::limits::HIGH_ALERT_PERCENT;
 use serde::Serialize;
 use std::fmt;
 
-/// High counts as under pressure from this share of its limit on.
+/// Share of its limit from which High counts as under pressure.
 pub const HIGH_ALERT_RATIO: f64 = HIGH_ALERT_PERCENT as f64 / 100.0;
 
-/// The same in whole percent, for the decisions that stay in integers.
-pub(super) const HIGH_ALERT_PERCENT: u32 = 90;
-
-/// Something that a person should know of now.
+/// Condition that an operator should know about now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "alert", rename_all = "snake_case")]
 pub enum Alert {
     /// Critical messages were refused. This can't happen; if it does, the cluster's stability is at risk.
     CriticalShed {
-        /// How many since the start.
+        /// Refusals since the start.
         shed: u64,
     },
     /// High is at 90 % of its limit or more: dispatch may be delayed.
     HighNearLimit {
-        /// High in flight.
+        /// High messages in flight.
         in_flight: u64,
-        /// Its limit.
+        /// Limit of High.
         limit: u64,
     },
     /// All priorities together have passed the configured warning threshold.
     NearGlobalLimit {
-        /// All in flight.
+        /// Messages in flight.
         in_flight: u64,
         /// The global limit.
         limit: u64,
@@ -36,10 +34,10 @@ pub enum Alert {
 // === impl Alert ===
 
 impl Alert {
-    /// The names of all alerts, in the order of [`Alert::index`].
+    /// Names of all alerts, in the order of [`Alert::index`].
     pub const NAMES: [&'static str; 3] = ["critical_shed", "high_near_limit", "near_global_limit"];
 
-    /// The alerts that hold for this snapshot.
+    /// Alerts that are active for this snapshot.
     ///
     /// `warn_threshold` is a share of the global limit, 0 … 1.
     pub fn of(stats: &PriorityLoadStats, warn_threshold: f64) -> impl Iterator<Item = Self> {
@@ -54,13 +52,13 @@ impl Alert {
         [critical, high, global].into_iter().flatten()
     }
 
-    /// The name used in labels and logs.
+    /// Name in labels and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         Self::NAMES[self.index()]
     }
 
-    /// This alert's place in an array.
+    /// Index into arrays over all alerts.
     #[must_use]
     pub const fn index(self) -> usize {
         match self {
@@ -109,7 +107,7 @@ mod tests {
     fn high_alerts_at_ninety_percent_and_stops_below() {
         let tracker = InFlightTracker::new(PriorityLimits::new(100, 10, 30, 20), Sharing::Strict);
         let mut held: Vec<_> =
-            (0..8).filter_map(|_| tracker.try_acquire(MessagePriority::High)).collect();
+            (0..8).filter_map(|_| tracker.try_acquire(MessagePriority::High).ok()).collect();
         assert_eq!(Alert::of(&tracker.stats(), 0.8).count(), 0);
         held.extend(tracker.try_acquire(MessagePriority::High));
         let alerts: Vec<_> = Alert::of(&tracker.stats(), 0.8).collect();
@@ -122,7 +120,7 @@ mod tests {
     fn the_warning_threshold_looks_at_everything_in_flight() {
         let tracker = InFlightTracker::new(PriorityLimits::new(10, 10, 10, 10), Sharing::Strict);
         let _held: Vec<_> =
-            (0..8).filter_map(|_| tracker.try_acquire(MessagePriority::Low)).collect();
+            (0..8).filter_map(|_| tracker.try_acquire(MessagePriority::Low).ok()).collect();
         let alerts: Vec<_> = Alert::of(&tracker.stats(), 0.8).collect();
         assert_eq!(alerts, [Alert::NearGlobalLimit { in_flight: 8, limit: 10 }]);
         assert_eq!(Alert::of(&tracker.stats(), 0.81).count(), 0);

@@ -1,7 +1,7 @@
 use super::MessagePriority;
 use serde::Serialize;
 
-/// What a message is for. The class decides its priority and, at a full queue, what happens to it.
+/// Purpose of a message. The class decides its priority and its treatment at a full queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MessageClass {
@@ -9,56 +9,56 @@ pub enum MessageClass {
     Control,
     /// Starts work: submissions, commands, state sync.
     Dispatch,
-    /// The work itself and its progress.
+    /// Work itself and its progress.
     Data,
-    /// What is nice to know.
+    /// Optional information.
     Telemetry,
 }
 
-/// Every kind of message that some handler or frame carries.
+/// Kind of a message, for every handler and frame.
 ///
-/// An enum and not a string, so that a new kind cannot be added without a row in [`MessageKind::class`].
+/// An enum and not a string, so that a new kind can't be added without a row in [`MessageKind::class`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageKind {
-    /// Is the process alive, is it ready.
+    /// Liveness or readiness probe.
     HealthProbe,
-    /// A scrape of the metrics. Control, not Telemetry: an operator needs it most when all else is refused.
+    /// Scrape of the metrics. Control, not Telemetry: an operator needs it most when everything else is refused.
     MetricsScrape,
-    /// A read of the typed snapshots.
+    /// Read of the typed snapshots.
     StatsRead,
-    /// A read or a change of a busy threshold: it must get through when workers are busiest.
+    /// Read or change of a busy threshold: it must get through when upstreams are busiest.
     ThresholdChange,
-    /// A recording of what is decided. Control, because what is decided under overload is what is asked about.
+    /// Recording of decisions. Control, because decisions under overload are the ones worth recording.
     DecisionsRead,
-    /// A read of sums of usage.
+    /// Read of usage totals.
     UsageRead,
-    /// A task that is handed in. It starts work; the client's own priority says how much it matters.
+    /// Submission of a task. It starts work; the client's own priority decides its weight.
     TaskSubmit,
-    /// A task that is to stop. It must get through when everything is full: it makes room.
+    /// Cancellation of a task. It must get through under overload, because it frees capacity.
     TaskCancel,
-    /// A look at tasks. Data, because clients poll, and a herd of them must not crowd out the work itself; what an
-    /// operator asks on a port of its own is the operator's view, and Control as that is.
+    /// Read of tasks. Data, because clients poll, and many of them must not crowd out the work itself. Reads on
+    /// the operator's port are Control.
     TaskRead,
-    /// A client's request on its way to an upstream, before its own priority is known.
+    /// Client's request on its way to an upstream, before its own priority is known.
     ProxiedRequest,
-    /// The first frame of a connection to the ingestion, in either direction.
+    /// First frame of an ingestion connection, in either direction.
     HelloFrame,
-    /// Records of usage on their way in. Their sender may call them telemetry; it can't call them more.
+    /// Usage records on their way in. The sender may lower them to Telemetry, never raise them.
     BatchFrame,
-    /// Which batches are durable. Control, like the refusal: a sender that waits for it sends again.
+    /// Acknowledgement of durable batches. Control, like the rejection: a sender without an answer sends again.
     AckFrame,
-    /// Which batch was not taken, and why.
+    /// Rejection of a batch, with its reason.
     RejectFrame,
 }
 
 // === impl MessageClass ===
 
 impl MessageClass {
-    /// Every class, the one to be served first first.
+    /// Every class, the most urgent first.
     pub const ALL: [Self; 4] = [Self::Control, Self::Dispatch, Self::Data, Self::Telemetry];
 
-    /// The name used in labels, answers and logs.
+    /// Name in labels, responses and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,13 +69,13 @@ impl MessageClass {
         }
     }
 
-    /// This class's place in an array, and its number on the wire.
+    /// Index into arrays over all classes, and number on the wire.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// The priority of a message of this class that says nothing else about itself.
+    /// Default priority of messages of this class.
     #[must_use]
     pub const fn priority(self) -> MessagePriority {
         match self {
@@ -90,7 +90,7 @@ impl MessageClass {
 // === impl MessageKind ===
 
 impl MessageKind {
-    /// The one table of classification.
+    /// Classification table of all kinds.
     #[must_use]
     pub const fn class(self) -> MessageClass {
         match self {

@@ -20,8 +20,8 @@ pub struct InFlightTracker {
     totals: Totals,
 }
 
-/// What every admission writes, apart from the limits, which are only ever read. In this order the word and
-/// the usual outcomes share one cache line: a permit that ends has just fetched the line it counts on.
+/// Counters that every admission writes, apart from the limits, which are only read. In this order the word and
+/// the outcome counters share one cache line: a permit that ends has already fetched the line of its counter.
 #[derive(Debug)]
 #[repr(C, align(128))]
 struct Hot {
@@ -31,34 +31,35 @@ struct Hot {
     critical_spill: AtomicU64,
 }
 
-/// The right to execute now. Ends in exactly one [`Outcome`]: the one that is told, or
+/// The right to execute now. Ends in exactly one [`Outcome`]: the one that its holder names, or
 /// [`Outcome::Ignored`] when it is dropped, also by a panic or a cancelled task.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped at once admits nothing"]
 pub struct Permit<T: Deref<Target = InFlightTracker>> {
     tracker: T,
     priority: MessagePriority,
-    place: Place,
+    counter: Counter,
     outcome: Outcome,
 }
 
 /// A [`Permit`] that keeps its tracker alive, for work that outlives the borrow.
 pub type OwnedPermit = Permit<Arc<InFlightTracker>>;
 
-/// How a permit ended.
+/// The way in which a permit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The work was done; its duration says something about the load.
     Success,
-    /// It ended in a way that says nothing about the load: the client left, the task panicked or was cancelled.
+    /// The work ended in a way that says nothing about the load: the client left, the task panicked or was
+    /// cancelled.
     Ignored,
-    /// It failed in a way that overload causes: a timeout, a reset, a refusal further down.
+    /// The work failed in a way that overload causes: a timeout, a reset, a refusal further down.
     Dropped,
 }
 
-/// Where a permit is counted.
+/// The counter that a permit occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Counter {
     Lane,
     Spill,
 }
@@ -81,47 +82,35 @@ impl InFlightTracker {
         }
     }
 
-    /// Takes a place for a message of this priority, or `None` when a limit is reached.
+    /// Admits a message of this priority, or names the limit that refuses it. Critical is always admitted.
     ///
-    /// Critical always gets one. Use [`try_admit`](Self::try_admit) to learn which limit refused.
-    #[inline]
-    pub fn try_acquire(&self, priority: MessagePriority) -> Option<Permit<&Self>> {
-        self.try_admit(priority).ok()
-    }
-
-    /// As [`try_acquire`](Self::try_acquire), with a permit that owns a reference to the tracker.
-    #[inline]
-    pub fn try_acquire_owned(self: &Arc<Self>, priority: MessagePriority) -> Option<OwnedPermit> {
-        self.try_admit_owned(priority).ok()
-    }
-
-    /// Takes a place for a message of this priority.
+    /// Where only the permit matters, add `.ok()`: the refusal is two bytes, and building it allocates nothing.
     ///
     /// # Errors
     ///
-    /// A [`Refusal`] that names the limit. It is counted as shed; nothing else has changed.
+    /// A [`Refusal`] that names the limit. The tracker counts it as shed; nothing else has changed.
     #[inline]
-    pub fn try_admit(&self, priority: MessagePriority) -> Result<Permit<&Self>, Refusal> {
-        let place = self.take(priority)?;
-        Ok(Permit { tracker: self, priority, place, outcome: Outcome::Ignored })
+    pub fn try_acquire(&self, priority: MessagePriority) -> Result<Permit<&Self>, Refusal> {
+        let counter = self.take(priority)?;
+        Ok(Permit { tracker: self, priority, counter, outcome: Outcome::Ignored })
     }
 
-    /// As [`try_admit`](Self::try_admit), with a permit that owns a reference to the tracker.
+    /// Does the same as [`try_acquire`](Self::try_acquire), with a permit that owns a reference to the tracker.
     ///
     /// # Errors
     ///
-    /// As [`try_admit`](Self::try_admit).
+    /// As [`try_acquire`](Self::try_acquire).
     #[inline]
-    pub fn try_admit_owned(
+    pub fn try_acquire_owned(
         self: &Arc<Self>,
         priority: MessagePriority,
     ) -> Result<OwnedPermit, Refusal> {
-        let place = self.take(priority)?;
-        Ok(Permit { tracker: Arc::clone(self), priority, place, outcome: Outcome::Ignored })
+        let counter = self.take(priority)?;
+        Ok(Permit { tracker: Arc::clone(self), priority, counter, outcome: Outcome::Ignored })
     }
 
-    /// A place beyond all limits, for whoever only wants to know what a limit would have refused. `None` when
-    /// 65,535 of this priority are in flight, which is all that can be counted.
+    /// Admits a message beyond all limits: for a dry run, which only reports what a limit would have refused.
+    /// `None` when 65,535 of this priority are in flight, the largest count of a lane.
     pub fn admit_beyond_limits(self: &Arc<Self>, priority: MessagePriority) -> Option<OwnedPermit> {
         let mut word = self.hot.lanes.load(Ordering::Relaxed);
         while Lanes::from_word(word).of(priority) < Lanes::LANE_MAX {
@@ -133,8 +122,8 @@ impl InFlightTracker {
                 Ordering::Relaxed,
             ) {
                 Ok(_) => {
-                    let (tracker, place) = (Arc::clone(self), Place::Lane);
-                    return Some(Permit { tracker, priority, place, outcome: Outcome::Ignored });
+                    let (tracker, counter) = (Arc::clone(self), Counter::Lane);
+                    return Some(Permit { tracker, priority, counter, outcome: Outcome::Ignored });
                 }
                 Err(current) => word = current,
             }
@@ -142,22 +131,22 @@ impl InFlightTracker {
         None
     }
 
-    /// The limits this tracker enforces.
+    /// The limits that this tracker enforces.
     #[must_use]
     pub fn limits(&self) -> &PriorityLimits {
         &self.limits
     }
 
-    /// What is in flight at this moment, all four counts of one instant.
+    /// The messages in flight at this moment, by priority: four counts of one instant.
     ///
-    /// Critical beyond 65,535 is not in here; [`stats`](Self::stats) has it.
+    /// Critical beyond 65,535 is not included; [`stats`](Self::stats) has it.
     #[must_use]
     pub fn lanes(&self) -> Lanes {
         Lanes::from_word(self.hot.lanes.load(Ordering::Acquire))
     }
 
-    /// What a message of this priority would be told at this moment. Nothing is taken and nothing counted, so
-    /// it is no promise: another may be faster.
+    /// The decision for a message of this priority at this moment. Nothing is acquired and nothing is counted, so
+    /// a later [`try_acquire`](Self::try_acquire) may decide otherwise.
     ///
     /// # Errors
     ///
@@ -166,7 +155,7 @@ impl InFlightTracker {
         self.rules.admit(self.lanes(), priority)
     }
 
-    /// How loaded this tracker is now.
+    /// The load state of this tracker now.
     #[must_use]
     pub fn load_state(&self) -> LoadState {
         let lanes = self.lanes();
@@ -174,7 +163,7 @@ impl InFlightTracker {
         LoadState::from_admission(admitted(MessagePriority::Low), admitted(MessagePriority::Normal))
     }
 
-    /// Everything there is to know, for people and for machines. Totals never run backwards.
+    /// A snapshot of all counts and totals. Totals never decrease.
     #[must_use]
     pub fn stats(&self) -> PriorityLoadStats {
         // Read before the lanes: see `Totals` on why the order matters.
@@ -185,7 +174,7 @@ impl InFlightTracker {
     }
 
     #[inline]
-    fn take(&self, priority: MessagePriority) -> Result<Place, Refusal> {
+    fn take(&self, priority: MessagePriority) -> Result<Counter, Refusal> {
         let mut word = self.hot.lanes.load(Ordering::Relaxed);
         loop {
             let lanes = Lanes::from_word(word);
@@ -194,7 +183,7 @@ impl InFlightTracker {
             }
             if priority == MessagePriority::Critical && lanes.of(priority) == Lanes::LANE_MAX {
                 self.hot.critical_spill.fetch_add(1, Ordering::AcqRel);
-                return Ok(Place::Spill);
+                return Ok(Counter::Spill);
             }
             let next = word + Lanes::unit(priority);
             match self.hot.lanes.compare_exchange_weak(
@@ -203,7 +192,7 @@ impl InFlightTracker {
                 Ordering::AcqRel,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Ok(Place::Lane),
+                Ok(_) => return Ok(Counter::Lane),
                 Err(current) => word = current,
             }
         }
@@ -214,12 +203,12 @@ impl InFlightTracker {
         Refusal { priority, reason }
     }
 
-    fn give_back(&self, priority: MessagePriority, place: Place, outcome: Outcome) {
-        match place {
-            Place::Lane => self.hot.lanes.fetch_sub(Lanes::unit(priority), Ordering::AcqRel),
-            Place::Spill => self.hot.critical_spill.fetch_sub(1, Ordering::AcqRel),
+    fn give_back(&self, priority: MessagePriority, counter: Counter, outcome: Outcome) {
+        match counter {
+            Counter::Lane => self.hot.lanes.fetch_sub(Lanes::unit(priority), Ordering::AcqRel),
+            Counter::Spill => self.hot.critical_spill.fetch_sub(1, Ordering::AcqRel),
         };
-        // After the place is free, never before: see `Totals`.
+        // After the lane is decremented, never before: see `Totals`.
         self.hot.ends.count(priority, outcome);
     }
 }
@@ -227,7 +216,7 @@ impl InFlightTracker {
 // === impl Permit ===
 
 impl<T: Deref<Target = InFlightTracker>> Permit<T> {
-    /// The priority this was granted for.
+    /// The priority that this permit was granted for.
     #[must_use]
     pub fn priority(&self) -> MessagePriority {
         self.priority
@@ -238,12 +227,12 @@ impl<T: Deref<Target = InFlightTracker>> Permit<T> {
         self.finish(Outcome::Success);
     }
 
-    /// Ends the permit: nothing can be learned from how it went. The same as dropping it.
+    /// Ends the permit: its end says nothing about the load. The same as dropping it.
     pub fn ignored(self) {
         self.finish(Outcome::Ignored);
     }
 
-    /// Ends the permit: it failed as overload makes things fail.
+    /// Ends the permit: the work failed in a way that overload causes.
     pub fn dropped(self) {
         self.finish(Outcome::Dropped);
     }
@@ -257,7 +246,7 @@ impl<T: Deref<Target = InFlightTracker>> Permit<T> {
 impl<T: Deref<Target = InFlightTracker>> Drop for Permit<T> {
     #[inline]
     fn drop(&mut self) {
-        self.tracker.give_back(self.priority, self.place, self.outcome);
+        self.tracker.give_back(self.priority, self.counter, self.outcome);
     }
 }
 
@@ -277,7 +266,7 @@ impl Outcome {
         }
     }
 
-    /// This outcome's place in an array.
+    /// The index of this outcome in an array.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize

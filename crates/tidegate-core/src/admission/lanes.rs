@@ -5,8 +5,8 @@ const LANE_MASK: u64 = (1 << LANE_BITS) - 1;
 
 /// The four in-flight counts, packed in one word so that all of them are read and changed in one atomic step.
 ///
-/// Sixteen bits a lane: limits are at most 65,535, so the lanes of High, Normal and Low can't overflow. The
-/// lane of Critical, which has no limit, stops at 65,535 and the tracker counts the rest beside it.
+/// Each lane has 16 bits. Limits are at most 65,535, so the lanes of High, Normal and Low can't overflow. Critical
+/// has no limit: its lane stops at 65,535, and the tracker counts the rest in a separate word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes(u64);
 
@@ -24,19 +24,19 @@ impl Lanes {
         self.0
     }
 
-    /// One message of this priority, as a number to add to or take from the word.
+    /// One message of this priority, as a number to add to or subtract from the word.
     pub(super) const fn unit(priority: MessagePriority) -> u64 {
         1 << (LANE_BITS * priority as u32)
     }
 
-    /// How many of this priority are in flight.
+    /// Messages of this priority in flight.
     #[inline]
     #[must_use]
     pub const fn of(self, priority: MessagePriority) -> u32 {
         ((self.0 >> (LANE_BITS * priority as u32)) & LANE_MASK) as u32
     }
 
-    /// How many are in flight in all.
+    /// Messages in flight in all.
     #[must_use]
     pub fn total(self) -> u32 {
         MessagePriority::ALL.into_iter().map(|priority| self.of(priority)).sum()

@@ -1,62 +1,65 @@
 use super::{Lanes, MessagePriority, Reason};
 use serde::{Deserialize, Serialize};
 
-/// How many messages of each priority may execute at once.
+/// In-flight limits by priority.
 ///
-/// `0` for a priority means that only the global limit binds it. Critical has no limit of its own.
+/// `0` for a priority means that only the global limit applies. Critical has no limit of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PriorityLimits {
-    /// Places for High, 0 … 65,535.
+    /// Limit of High, 0 … 65,535.
     pub high: u16,
-    /// Places for Normal, 0 … 65,535.
+    /// Limit of Normal, 0 … 65,535.
     pub normal: u16,
-    /// Places for Low, 0 … 65,535.
+    /// Limit of Low, 0 … 65,535.
     pub low: u16,
-    /// Places for all of them together, 0 … 65,535. At 0 only Critical is admitted.
+    /// Limit of all together, 0 … 65,535. At 0 only Critical is admitted.
     pub global_limit: u16,
-    /// How many Critical messages count toward the global limit at most. Without this bound enough Critical
-    /// work in flight would keep everything else out.
+    /// Maximum of Critical messages that count toward the global limit. Without it, enough Critical work in flight
+    /// would keep everything else out.
     pub critical_reserve: u16,
 }
 
-/// A part that a node plays, each with limits that suit it.
+/// Role of a node, each with suitable limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// In front of clients and across datacentres.
     Gate,
-    /// Between gates and workers; takes the most, because every worker reports to it.
+    /// Between gates and workers. Has the highest limits, because every worker reports to it.
     Manager,
-    /// Executes; keeps its capacity for that.
+    /// Executes tasks; keeps its capacity for that.
     Worker,
 }
 
-/// What a priority may use beyond its own limit.
+/// Policy for a priority at its own limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
-    /// Each priority has its own limit and never more.
+    /// Each priority is limited to its own limit.
     #[default]
     Strict,
-    /// At its own limit Normal may use idle places of High while neither High nor Critical is under pressure,
-    /// and High is refused only when the global limit is reached. Low never borrows.
+    /// At its own limit Normal may use idle capacity of High while neither High nor Critical is under pressure,
+    /// and High is refused only at the global limit. Low never borrows.
     Borrow,
 }
 
-/// A lower priority leaves a twentieth of the global limit to each one above it: at a limit that all share, what
-/// comes first would otherwise win over what matters more. Of fewer places than that nothing is left.
+/// Divisor of the global limit: a lower priority leaves 1/20 of it to each higher one. Without this headroom, at a
+/// limit shared by all, early arrivals would win over important ones. Limits below 20 have no headroom.
 const ROOM_PART: u32 = 20;
 
-/// The limits and the policy, ready to be asked. Pure: the same lanes give the same answer.
+/// Share of its limit from which High counts as under pressure, in percent.
+pub(super) const HIGH_ALERT_PERCENT: u32 = 90;
+
+/// Limits and policy, prepared for the decision. Pure: the same lanes give the same answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     /// Effective limit by priority: `0` is resolved to the global limit.
     own: [u32; 4],
     global: u32,
     reserve: u32,
-    /// From here on High counts as under pressure, and nobody borrows from it.
+    /// In-flight count from which High is under pressure, and no other priority borrows from it.
     high_pressure: u32,
-    /// What a priority leaves of the global limit for each one above it that is below its own.
+    /// Headroom of the global limit for each higher priority that is below its own limit.
     room: u32,
     sharing: Sharing,
 }
@@ -64,13 +67,13 @@ pub(super) struct Rules {
 // === impl PriorityLimits ===
 
 impl PriorityLimits {
-    /// Limits with a Critical reserve of a tenth of the global limit.
+    /// Creates limits with a Critical reserve of a tenth of the global limit.
     #[must_use]
     pub const fn new(global_limit: u16, high: u16, normal: u16, low: u16) -> Self {
         Self { high, normal, low, global_limit, critical_reserve: global_limit / 10 }
     }
 
-    /// The limit of a priority as it binds: `0` is the global limit, and none exceeds it.
+    /// Effective limit of a priority: `0` becomes the global limit, and none exceeds it.
     ///
     /// For Critical, which has no limit, this is its reserve.
     #[must_use]
@@ -84,10 +87,10 @@ impl PriorityLimits {
         if own == 0 || own > self.global_limit { self.global_limit } else { own }
     }
 
-    /// What one party may hold of these, where each may hold at most `share` (0 … 1) of every limit: rounded up,
-    /// so that a share of one place is still one. What only the global limit binds, only the part of it binds.
+    /// Limits for one client that may use at most `share` (0 … 1) of each limit, rounded up so that a positive
+    /// limit never becomes 0. A priority without a limit of its own stays without one.
     ///
-    /// None of it is kept for Critical, which no limit refuses.
+    /// The Critical reserve is 0, because no limit refuses Critical.
     ///
     /// ```
     /// use tidegate_core::admission::PriorityLimits;
@@ -97,7 +100,7 @@ impl PriorityLimits {
     /// ```
     #[must_use]
     pub fn part(&self, share: f64) -> Self {
-        // A binary fraction a little above the decimal one that was meant is no reason for one more.
+        // A binary fraction slightly above the intended decimal one must not round up.
         const NOISE: f64 = 1e-6;
         let part = |limit: u16| match limit {
             0 => 0,
@@ -122,7 +125,7 @@ impl Default for PriorityLimits {
 // === impl Role ===
 
 impl Role {
-    /// The recommended limits of this role.
+    /// Recommended limits of this role.
     #[must_use]
     pub const fn limits(self) -> PriorityLimits {
         match self {
@@ -132,7 +135,7 @@ impl Role {
         }
     }
 
-    /// The recommended length of the queue for each destination.
+    /// Recommended queue size per destination.
     #[must_use]
     pub const fn outgoing_queue_size(self) -> usize {
         match self {
@@ -152,14 +155,14 @@ impl Rules {
             own: MessagePriority::ALL.map(|priority| u32::from(limits.of(priority))),
             global: u32::from(limits.global_limit),
             reserve: u32::from(limits.critical_reserve),
-            // Rounded up, so that one place of High is never "under pressure" while it is empty.
+            // Rounded up, so that a limit of 1 is never under pressure while nothing is in flight.
             room: u32::from(limits.global_limit) / ROOM_PART,
-            high_pressure: (high * super::alert::HIGH_ALERT_PERCENT).div_ceil(100),
+            high_pressure: (high * HIGH_ALERT_PERCENT).div_ceil(100),
             sharing,
         }
     }
 
-    /// Whether one more of `priority` may run beside what the lanes hold.
+    /// Decides if one more message of `priority` is admitted to what is in flight.
     ///
     /// The order of the checks is part of the contract: Critical bypasses, then the global limit, then the
     /// priority's own.
@@ -179,7 +182,7 @@ impl Rules {
         }
     }
 
-    /// What counts toward the global limit: everything, but of Critical no more than its reserve.
+    /// In-flight count toward the global limit: everything, with Critical capped at its reserve.
     #[inline]
     pub(super) fn counted(&self, lanes: Lanes) -> u32 {
         let critical = lanes.of(MessagePriority::Critical).min(self.reserve);
@@ -189,7 +192,7 @@ impl Rules {
             + lanes.of(MessagePriority::Low)
     }
 
-    /// What this priority leaves of the global limit: no more than those above it could still use.
+    /// Headroom this priority leaves of the global limit: at most the unused limits of higher priorities.
     #[inline]
     fn room_above(&self, lanes: Lanes, priority: MessagePriority) -> u32 {
         let unused = |above: MessagePriority| {

@@ -1,13 +1,13 @@
 use serde::Serialize;
 use std::fmt;
 
-/// How loaded a tracker is, in the three words that an operator needs.
+/// Load state of a tracker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadState {
     /// Every priority would be admitted.
     Healthy,
-    /// Low is at its limit and is being refused; the others are not.
+    /// Low is at its limit and is refused; the others are admitted.
     Pressured,
     /// Normal is at its limit too, or the global limit is reached.
     Overloaded,
@@ -27,7 +27,7 @@ impl LoadState {
         }
     }
 
-    /// The name used in answers, labels and logs.
+    /// Name in responses, labels and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

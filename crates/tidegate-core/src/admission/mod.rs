@@ -1,5 +1,7 @@
 //! Admission by priority: immediate execution within exact limits, or an immediate refusal.
 //!
+//! Uses the crate's atomics and `flow`. Must not know transports, HTTP or where a message comes from.
+//!
 //! ```
 //! use tidegate_core::admission::{InFlightTracker, MessagePriority, PriorityLimits, Sharing};
 //!
@@ -7,15 +9,14 @@
 //! let tracker = InFlightTracker::new(limits, Sharing::Strict);
 //!
 //! let first = tracker.try_acquire(MessagePriority::Low).expect("one place is free");
-//! assert!(tracker.try_acquire(MessagePriority::Low).is_none(), "and only one");
-//! assert!(tracker.try_acquire(MessagePriority::Critical).is_some(), "Critical is never refused");
+//! assert!(tracker.try_acquire(MessagePriority::Low).is_err(), "and only one");
+//! assert!(tracker.try_acquire(MessagePriority::Critical).is_ok(), "Critical is never refused");
 //!
 //! first.success();
-//! assert!(tracker.try_acquire(MessagePriority::Low).is_some());
+//! assert!(tracker.try_acquire(MessagePriority::Low).is_ok());
 //! ```
 
 mod alert;
-mod claim;
 mod class;
 mod in_flight;
 mod lanes;
@@ -26,9 +27,9 @@ mod refusal;
 mod retry_after;
 mod spread;
 mod stats;
+mod urgency;
 
 pub use alert::{Alert, HIGH_ALERT_RATIO};
-pub use claim::Urgency;
 pub use class::{MessageClass, MessageKind};
 pub use in_flight::{InFlightTracker, Outcome, OwnedPermit, Permit};
 pub use lanes::Lanes;
@@ -39,3 +40,4 @@ pub use refusal::{Reason, Refusal};
 pub use retry_after::{RetryAdvisor, RetryBounds};
 pub use spread::Spread;
 pub use stats::{OutcomeTotals, PriorityLoadStats, ReasonTotals};
+pub use urgency::Urgency;

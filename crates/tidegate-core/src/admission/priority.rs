@@ -2,14 +2,14 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How much a message matters when not everything can be done.
+/// Priority of a message under overload.
 ///
-/// The order is by urgency: `Critical < High < Normal < Low`, as the numbers of the wire have it.
+/// Ordered by urgency: `Critical < High < Normal < Low`, as the numbers on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum MessagePriority {
-    /// Probes, leadership, failure detection, health. Never refused, and never an outside client's to claim.
+    /// Probes, leadership, failure detection, health. Never refused, and not available to outside clients.
     Critical = 0,
     /// Dispatch, commands, state sync.
     High = 1,
@@ -19,10 +19,10 @@ pub enum MessagePriority {
     Low = 3,
 }
 
-/// A word that names no priority.
+/// Error for an unknown priority name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPriority {
-    /// What was given.
+    /// Name that was given.
     pub given: String,
 }
 
@@ -32,7 +32,7 @@ impl MessagePriority {
     /// Every priority, most urgent first.
     pub const ALL: [Self; 4] = [Self::Critical, Self::High, Self::Normal, Self::Low];
 
-    /// The lower-case name used in headers, configuration, labels and logs.
+    /// Lower-case name in headers, configuration, labels and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,14 +43,14 @@ impl MessagePriority {
         }
     }
 
-    /// The priority of that name, in any case and with spaces around it; `None` when there is none.
+    /// Priority of a name, ignoring case and surrounding spaces; `None` if unknown.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let name = name.trim();
         Self::ALL.into_iter().find(|priority| name.eq_ignore_ascii_case(priority.name()))
     }
 
-    /// The less urgent of what was claimed and what may be claimed.
+    /// The less urgent of a claimed priority and the allowed maximum.
     ///
     /// ```
     /// use tidegate_core::admission::MessagePriority::{Critical, High, Low};
@@ -62,7 +62,7 @@ impl MessagePriority {
         self.max(most_urgent)
     }
 
-    /// This priority's place in an array of four.
+    /// Index into arrays of four.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize

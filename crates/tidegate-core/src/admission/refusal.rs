@@ -2,32 +2,32 @@ use super::MessagePriority;
 use serde::Serialize;
 use std::fmt;
 
-/// Which limit refused.
+/// Limit that caused a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// All priorities together are at the global limit.
+    /// The global limit over all priorities is reached.
     GlobalLimit,
-    /// The message's own priority is at its limit.
+    /// The limit of the message's own priority is reached.
     PriorityLimit,
 }
 
-/// A message was not admitted. Nothing was counted as in flight, and nothing has to be given back.
+/// Refusal of a message. Nothing was counted as in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// The priority that was asked for.
+    /// Priority of the message.
     pub priority: MessagePriority,
-    /// The limit that was reached.
+    /// Limit that was reached.
     pub reason: Reason,
 }
 
 // === impl Reason ===
 
 impl Reason {
-    /// Every reason, in the order in which the limits are checked.
+    /// Every reason, in the order of the checks.
     pub const ALL: [Self; 2] = [Self::GlobalLimit, Self::PriorityLimit];
 
-    /// The name used in answers, labels and logs.
+    /// Name in responses, labels and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl Reason {
         }
     }
 
-    /// This reason's place in an array.
+    /// Index into arrays over all reasons.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize

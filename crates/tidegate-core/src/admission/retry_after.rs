@@ -1,27 +1,26 @@
 use super::{MessagePriority, PriorityLoadStats, Reason, Refusal};
-use crate::flow::{Freed, Rate};
+use crate::flow::{FreeRate, Rate};
 use std::time::Duration;
 
-/// The stretch of refused work that one answer spreads out: a client that is told to wait competes with about
-/// everyone who was refused in the same second.
+/// Period of refused work that one answer spreads out: a refused client competes with about everything that was
+/// refused in the same second.
 const CONTENDERS_S: f64 = 1.0;
 
-/// The shortest and the longest wait that is ever advised.
+/// Bounds of the advised wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryBounds {
-    /// No answer says less.
+    /// Shortest advised wait.
     pub min: Duration,
-    /// No answer says more, however little comes free.
+    /// Longest advised wait, however slowly capacity frees.
     pub max: Duration,
 }
 
-/// Computes when a refused client should come back, from how fast places come free.
+/// Retry advice per priority and limit, from the rate at which capacity frees.
 ///
-/// Fed with snapshots at intervals of the caller's choosing. With `r` places coming free a second and `s`
-/// messages refused a second for the same limit, the last second's refused work takes `s / r` seconds to do:
-/// that is the advice, and at least the time until one place comes free. When nothing comes free the advice
-/// grows with the silence, up to the bound, and falls again with the first completion. Idleness is not silence:
-/// what has nothing in flight has nothing to end.
+/// Fed with snapshots at an interval of the caller's choice. With `r` completions per second and `s` refusals per
+/// second for the same limit, the refused work of one second takes `s / r` seconds: that is the advice, and at
+/// least the time until one slot frees. Without completions the advice grows with the silence, up to the bound,
+/// and falls again with the first completion. Idleness is not silence: with nothing in flight, nothing can end.
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,7 +42,7 @@ pub struct RetryAdvisor {
     bounds: RetryBounds,
     now_s: f64,
     started: bool,
-    freed: [Freed; 4],
+    freed: [FreeRate; 4],
     refused: [[Rate; 2]; 4],
 }
 
@@ -56,42 +55,40 @@ impl Default for RetryBounds {
 }
 
 impl RetryBounds {
-    /// Moves an advised wait by up to half of itself, earlier or later, with `chance` in 0 … 1, and keeps it
-    /// within the bounds.
+    /// Applies jitter to an advised wait: 0.5 to 1.5 times its length, by `random` in 0 … 1, within the bounds.
     ///
-    /// Give each client a wait of its own. Told the same, clients that were refused over a while come back all
-    /// at once as soon as the advice falls, and fare worse than those who never waited.
+    /// Give each client its own wait. Clients that get the same advice return all at once as soon as the advice
+    /// falls, and wait longer in total than without any advice.
     ///
     /// ```
     /// use std::time::Duration;
     /// use tidegate_core::admission::RetryBounds;
-    /// let spread = |chance| RetryBounds::default().spread(Duration::from_secs(4), chance).as_secs();
+    /// let spread = |random| RetryBounds::default().spread(Duration::from_secs(4), random).as_secs();
     /// assert_eq!([spread(0.0), spread(0.5), spread(1.0)], [2, 4, 6]);
     /// ```
     #[must_use]
-    pub fn spread(self, wait: Duration, chance: f64) -> Duration {
-        let chance = if chance.is_nan() { 0.0 } else { chance.clamp(0.0, 1.0) };
-        wait.mul_f64(0.5 + chance).min(self.max).max(self.min)
+    pub fn spread(self, wait: Duration, random: f64) -> Duration {
+        let random = if random.is_nan() { 0.0 } else { random.clamp(0.0, 1.0) };
+        wait.mul_f64(0.5 + random).min(self.max).max(self.min)
     }
 }
 
 // === impl RetryAdvisor ===
 
 impl RetryAdvisor {
-    /// An advisor that has seen nothing yet.
+    /// Creates an advisor without observations.
     #[must_use]
     pub fn new(bounds: RetryBounds) -> Self {
         Self {
             bounds,
             now_s: 0.0,
             started: false,
-            freed: [Freed::default(); 4],
+            freed: [FreeRate::default(); 4],
             refused: [[Rate::default(); 2]; 4],
         }
     }
 
-    /// Takes in a snapshot made at `now`, the time since any fixed start. Time that does not advance is
-    /// ignored.
+    /// Records a snapshot taken at `now`, the time since any fixed start. A time that does not advance is ignored.
     pub fn observe(&mut self, now: Duration, stats: &PriorityLoadStats) {
         let now_s = now.as_secs_f64();
         let elapsed_s = now_s - self.now_s;
@@ -104,7 +101,7 @@ impl RetryAdvisor {
             let lane = priority.index();
             let finished = stats.finished[lane].total();
             if first {
-                self.freed[lane] = Freed::starting(now_s, finished);
+                self.freed[lane] = FreeRate::starting(now_s, finished);
             } else {
                 self.freed[lane].observe(now_s, finished, stats.in_flight(priority));
             }
@@ -115,12 +112,12 @@ impl RetryAdvisor {
         }
     }
 
-    /// When a message that was refused so should come back.
+    /// Advised wait for a refused message.
     #[must_use]
     pub fn advise(&self, refusal: Refusal) -> Duration {
         let lanes: &[MessagePriority] = match refusal.reason {
             Reason::PriorityLimit => &[refusal.priority],
-            // Any of these coming free lets any of them in.
+            // A completion of any of these admits any of them.
             Reason::GlobalLimit => {
                 &[MessagePriority::High, MessagePriority::Normal, MessagePriority::Low]
             }
@@ -139,8 +136,8 @@ impl RetryAdvisor {
         Duration::from_secs_f64(wait_s.min(longest_s)).max(self.bounds.min)
     }
 
-    /// An idle lane frees nothing for the others. Where all of them are idle, what was last known of them is
-    /// the best guess of how it will be when they are not.
+    /// Completions per second. An idle lane frees nothing for the others; if all are idle, their last known rates
+    /// are the best estimate.
     fn freed_per_s(&self, lanes: &[MessagePriority]) -> f64 {
         let freed = || lanes.iter().map(|lane| &self.freed[lane.index()]);
         let all_idle = freed().all(|freed| freed.is_idle());
@@ -150,7 +147,7 @@ impl RetryAdvisor {
             .sum()
     }
 
-    /// Nothing has ever come free: as long again as it has been so, and at first a second.
+    /// Nothing has freed yet: the time since the start again, and at least 1 s.
     fn silence_s(&self, lanes: &[MessagePriority]) -> f64 {
         let since = lanes.iter().map(|lane| self.now_s - self.freed[lane.index()].last_at_s());
         since.fold(1.0, f64::max)
@@ -287,9 +284,9 @@ mod tests {
     fn a_spread_wait_stays_within_the_bounds_whatever_the_chance() {
         let bounds = RetryBounds::default();
         for wait in [Duration::ZERO, bounds.min, Duration::from_secs(4), bounds.max] {
-            for chance in [f64::NEG_INFINITY, 0.0, 0.3, 1.0, 7.0, f64::NAN] {
-                let spread = bounds.spread(wait, chance);
-                assert!(bounds.min <= spread && spread <= bounds.max, "{wait:?} {chance}");
+            for random in [f64::NEG_INFINITY, 0.0, 0.3, 1.0, 7.0, f64::NAN] {
+                let spread = bounds.spread(wait, random);
+                assert!(bounds.min <= spread && spread <= bounds.max, "{wait:?} {random}");
             }
         }
     }

@@ -2,7 +2,7 @@ use super::{Lanes, MessagePriority, Outcome, PriorityLimits, Reason};
 use crate::sync::{AtomicU64, Ordering};
 use serde::Serialize;
 
-/// A snapshot of priority-aware admission: what is in flight, what was admitted, what was refused.
+/// Snapshot of admission by priority: in flight, admitted and refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)] // The names say it; they are the ones that dashboards of this design use.
 pub struct PriorityLoadStats {
@@ -17,7 +17,7 @@ pub struct PriorityLoadStats {
     pub normal_acquired: u64,
     pub low_acquired: u64,
 
-    /// Stays 0. Anything else is a defect of ours, and an alert.
+    /// Stays 0. Any other value is a defect, and an alert.
     pub critical_shed: u64,
     pub high_shed: u64,
     pub normal_shed: u64,
@@ -29,13 +29,13 @@ pub struct PriorityLoadStats {
     pub low_limit: u64,
     pub critical_reserve: u64,
 
-    /// Refusals by priority and by the limit that refused.
+    /// Refusals by priority and limit.
     pub shed_by_reason: [ReasonTotals; 4],
     /// Ended permits by priority and outcome.
     pub finished: [OutcomeTotals; 4],
 }
 
-/// Refusals by the limit that refused.
+/// Refusals by limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
 pub struct ReasonTotals {
@@ -43,7 +43,7 @@ pub struct ReasonTotals {
     pub priority_limit: u64,
 }
 
-/// Ended permits by how they ended.
+/// Ended permits by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
 pub struct OutcomeTotals {
@@ -52,7 +52,7 @@ pub struct OutcomeTotals {
     pub dropped: u64,
 }
 
-/// How permits have ended.
+/// Counters of ended permits.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Ends {
@@ -61,12 +61,12 @@ pub(super) struct Ends {
     dropped: [AtomicU64; 4],
 }
 
-/// The counters behind the snapshot, but for the ends.
+/// Counters of the snapshot, without the ended permits.
 ///
-/// What was acquired is not counted on the way in: it is what has finished plus what is in flight, which
-/// saves one contended write per message. A permit frees its place first and counts its end after, and a
-/// snapshot reads the ends first and the lanes after, so the sum can lag behind the truth but never run ahead
-/// of it; `reported` keeps it from ever going back, as a counter must not.
+/// Acquisitions are not counted on the way in: they are the sum of finished and in flight, which saves one
+/// contended write per message. A permit frees its slot first and counts its end second, and a snapshot reads the
+/// ends first and the lanes second, so the sum can lag behind but never run ahead. `reported` keeps it monotonic,
+/// as a counter must be.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Totals {
@@ -77,7 +77,7 @@ pub(super) struct Totals {
 // === impl PriorityLoadStats ===
 
 impl PriorityLoadStats {
-    /// In flight of a priority.
+    /// Messages of a priority in flight.
     #[must_use]
     pub fn in_flight(&self, priority: MessagePriority) -> u64 {
         match priority {
@@ -88,7 +88,7 @@ impl PriorityLoadStats {
         }
     }
 
-    /// Admitted of a priority since the start.
+    /// Messages of a priority admitted since the start.
     #[must_use]
     pub fn acquired(&self, priority: MessagePriority) -> u64 {
         match priority {
@@ -99,7 +99,7 @@ impl PriorityLoadStats {
         }
     }
 
-    /// Refused of a priority since the start.
+    /// Messages of a priority refused since the start.
     #[must_use]
     pub fn shed(&self, priority: MessagePriority) -> u64 {
         match priority {
@@ -133,7 +133,7 @@ impl ReasonTotals {
 // === impl OutcomeTotals ===
 
 impl OutcomeTotals {
-    /// Permits that ended so.
+    /// Permits that ended with this outcome.
     #[must_use]
     pub fn of(&self, outcome: Outcome) -> u64 {
         match outcome {
@@ -143,7 +143,7 @@ impl OutcomeTotals {
         }
     }
 
-    /// Permits that ended in any way.
+    /// Permits that ended with any outcome.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.success + self.ignored + self.dropped

@@ -1,25 +1,26 @@
 use super::fleet::Fleet;
-use super::line::{Place, RuntimeId, WaitingLine};
-use super::order::{Answer, LeaseAnswer, Order};
-use super::placement::{Placement, Protocol, Step, Strategy, World};
+use super::order::{ExecutorAnswer, LeaseAnswer, Order};
+use super::placement::{DispatchState, Placement, Protocol, Selection, Strategy};
+use super::wait_queue::{QueuePosition, RuntimeId, WaitQueue};
 use super::{ExecutorId, Serves, Ticket};
 use crate::admission::MessagePriority;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long an executor that nobody could reach is left alone, unless it is seen to be up before.
+/// Pause before an unreachable executor is asked again, unless a health check finds it up sooner.
 const UNREACHABLE_PAUSE: Duration = Duration::from_secs(1);
-/// How long a ledger that can't be asked is left alone.
+/// Pause before an unavailable ledger is asked again.
 const LEDGER_PAUSE: Duration = Duration::from_millis(200);
 
-/// Decides which waiting attempt goes to which executor, and when. It is told what happens, and says what to do;
-/// it neither sends nor waits, so that the server and the simulator run the same one.
+/// Decides which queued attempt goes to which executor, and when. The caller reports events and carries out the
+/// returned orders; the dispatcher neither sends nor waits, so that the server and the simulator run the same
+/// code.
 ///
 /// ```
 /// use std::time::Duration;
 /// use tidegate_core::admission::MessagePriority::Normal;
 /// use tidegate_core::capacity::{
-///     Answer, Dispatcher, ExecutorId, Order, Placement, RuntimeId, Serves, Ticket,
+///     ExecutorAnswer, Dispatcher, ExecutorId, Order, Placement, RuntimeId, Serves, Ticket,
 /// };
 ///
 /// let (now, python, executor) = (Duration::ZERO, RuntimeId(0), ExecutorId(0));
@@ -29,7 +30,7 @@ const LEDGER_PAUSE: Duration = Duration::from_millis(200);
 /// dispatcher.submit(Ticket(2), Normal, python);
 /// let orders = dispatcher.orders(now, &mut || 0);
 /// assert_eq!(orders, [Order::Execute { ticket: Ticket(1), executor }]);
-/// dispatcher.answered(Ticket(1), Answer::Accepted, now);
+/// dispatcher.answered(Ticket(1), ExecutorAnswer::Accepted, now);
 /// assert!(dispatcher.orders(now, &mut || 0).is_empty(), "the other waits, and occupies nobody");
 /// dispatcher.finished(Ticket(1));
 /// assert_eq!(dispatcher.orders(now, &mut || 0).len(), 1);
@@ -37,238 +38,259 @@ const LEDGER_PAUSE: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Dispatcher {
     strategy: Strategy,
-    world: World,
-    placed: BTreeMap<Ticket, Placing>,
+    state: DispatchState,
+    dispatched: BTreeMap<Ticket, Dispatched>,
     ledger_after: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Placing {
-    place: Place,
+struct Dispatched {
+    position: QueuePosition,
     runtime: RuntimeId,
     stage: Stage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
-    /// Asks the ledger. What it will say is out of date, when it has changed since it was asked.
+    /// The ledger has been asked. `changed`: its slots changed after the request, so the answer may be out of
+    /// date.
     Leasing { changed: bool },
-    /// Has a place in the ledger's line, or may have one.
-    InLedgerLine,
-    /// Asks an executor to keep a slot.
+    /// Queued in the ledger, or possibly queued there.
+    LedgerQueued,
+    /// An executor has been asked to reserve a slot.
     Reserving(ExecutorId),
-    /// On its way to an executor.
+    /// Sent to an executor, not answered yet.
     Sent { to: ExecutorId, leased: bool },
-    /// An executor has it.
-    Runs { at: ExecutorId, leased: bool },
+    /// Accepted by an executor.
+    Running { at: ExecutorId, leased: bool },
 }
 
 // === impl Dispatcher ===
 
 impl Dispatcher {
-    /// A dispatcher without executors.
+    /// Creates a dispatcher without executors.
     #[must_use]
     pub fn new(placement: Placement) -> Self {
         Self {
             strategy: Strategy::new(placement),
-            world: World {
-                line: WaitingLine::default(),
+            state: DispatchState {
+                queue: WaitQueue::default(),
                 fleet: Fleet::default(),
                 leasing: BTreeMap::new(),
             },
-            placed: BTreeMap::new(),
+            dispatched: BTreeMap::new(),
             ledger_after: None,
         }
     }
 
-    /// An attempt waits for a slot. One that waits already, or has been placed, stays as it is.
+    /// Queues an attempt for a slot. Does nothing if the attempt is queued or dispatched already.
     pub fn submit(&mut self, ticket: Ticket, priority: MessagePriority, runtime: RuntimeId) {
-        if self.placed.contains_key(&ticket) || self.world.line.place_of(ticket).is_some() {
+        if self.dispatched.contains_key(&ticket) || self.state.queue.position_of(ticket).is_some() {
             return;
         }
-        let place = self.world.line.join(ticket, priority, runtime);
-        self.strategy.came(ticket, place, runtime);
+        let position = self.state.queue.join(ticket, priority, runtime);
+        self.strategy.enqueued(ticket, position, runtime);
     }
 
-    /// An attempt is not wanted any more, wherever it is. With what is to be undone at the ledger.
+    /// Withdraws an attempt in any stage. Returns the order that releases its ledger entry, if it has one.
     pub fn withdraw(&mut self, ticket: Ticket) -> Option<Order> {
-        self.world.line.leave(ticket);
-        self.strategy.forget(ticket);
+        self.state.queue.leave(ticket);
+        self.strategy.dequeued(ticket);
         self.end(ticket)
     }
 
-    /// An executor answers, has so many slots and these runtimes.
+    /// Reports that an executor answers, with its slots and runtimes.
     pub fn executor_up(&mut self, id: ExecutorId, max: u32, serves: Serves) {
-        // Whoever waits for it may have to look for another, when it can't run the same any more.
-        if self.world.fleet.get(id).is_some_and(|belief| belief.serves != serves) {
-            self.strategy.lost_executor(id);
+        // Attempts queued for this executor may need another one if its runtimes changed.
+        if self.state.fleet.get(id).is_some_and(|executor| executor.serves != serves) {
+            self.strategy.executor_lost(id);
         }
-        self.world.fleet.up(id, max, serves);
-        self.strategy.found_executor();
+        self.state.fleet.up(id, max, serves);
+        self.strategy.executor_available();
     }
 
-    /// An executor does not answer. Attempts that were sent there stay where they are until more is known of them.
+    /// Reports that an executor does not answer. Attempts sent to it stay dispatched until their outcome is known.
     pub fn executor_down(&mut self, id: ExecutorId) {
-        self.world.fleet.change(id, |belief| belief.up = false);
-        self.strategy.lost_executor(id);
+        self.state.fleet.change(id, |executor| executor.up = false);
+        self.strategy.executor_lost(id);
     }
 
-    /// What an executor says of itself: so many slots taken. `changes` is what [`changes`](Self::changes) said
-    /// when it was asked: a report from before something changed says nothing of others.
+    /// Reports the slots in use that an executor counts itself. `changes` is the value of
+    /// [`changes`](Self::changes) when the executor was asked: a report older than the last change is ignored.
     pub fn reported(&mut self, id: ExecutorId, taken: u32, changes: u64) {
-        if self.world.fleet.get(id).is_some_and(|belief| belief.changes == changes) {
-            self.world.fleet.change(id, |belief| {
-                belief.foreign = taken.saturating_sub(belief.ours);
-                if taken < belief.max {
-                    belief.full_until = None;
+        if self.state.fleet.get(id).is_some_and(|executor| executor.changes == changes) {
+            self.state.fleet.change(id, |executor| {
+                executor.foreign = taken.saturating_sub(executor.own);
+                if taken < executor.max {
+                    executor.full_until = None;
                 }
             });
         }
     }
 
-    /// What to give to [`reported`](Self::reported) with the answer to a question that is asked now.
+    /// Change counter to pass to [`reported`](Self::reported) with the answer to a request made now.
     #[must_use]
     pub fn changes(&self, id: ExecutorId) -> u64 {
-        self.world.fleet.get(id).map_or(0, |belief| belief.changes)
+        self.state.fleet.get(id).map_or(0, |executor| executor.changes)
     }
 
-    /// What an executor said to an attempt that was sent to it. Each order is answered once: when an answer was
-    /// lost, by what the executor says when it is asked what became of the attempt. With what is to be undone at
-    /// the ledger.
-    pub fn answered(&mut self, ticket: Ticket, answer: Answer, now: Duration) -> Option<Order> {
-        let Some(Stage::Sent { to, leased }) = self.placed.get(&ticket).map(|it| it.stage) else {
+    /// Handles an executor's answer to an attempt sent to it. Each order is answered once; if the answer was lost,
+    /// by the state that the executor reports for the attempt later. Returns the order that releases the ledger
+    /// entry, if there is one.
+    pub fn answered(
+        &mut self,
+        ticket: Ticket,
+        answer: ExecutorAnswer,
+        now: Duration,
+    ) -> Option<Order> {
+        let Some(Stage::Sent { to, leased }) =
+            self.dispatched.get(&ticket).map(|attempt| attempt.stage)
+        else {
             return None;
         };
         match answer {
-            Answer::Accepted => {
-                if let Some(placing) = self.placed.get_mut(&ticket) {
-                    placing.stage = Stage::Runs { at: to, leased };
+            ExecutorAnswer::Accepted => {
+                if let Some(attempt) = self.dispatched.get_mut(&ticket) {
+                    attempt.stage = Stage::Running { at: to, leased };
                 }
                 None
             }
-            Answer::Gone => self.send_back(ticket),
-            Answer::Full { retry_after } => {
-                let undo = self.send_back(ticket);
+            ExecutorAnswer::Gone => self.requeue(ticket),
+            ExecutorAnswer::Full { retry_after } => {
+                let undo = self.requeue(ticket);
                 self.refused(to, now.saturating_add(retry_after));
                 undo
             }
-            Answer::Unreachable => {
-                let undo = self.send_back(ticket);
+            ExecutorAnswer::Unreachable => {
+                let undo = self.requeue(ticket);
                 self.unreachable(to, now);
                 undo
             }
         }
     }
 
-    /// What an executor said to the reservation that an attempt asked for.
-    pub fn reserved(&mut self, ticket: Ticket, answer: Answer, now: Duration) -> Option<Order> {
-        let Some(Stage::Reserving(executor)) = self.placed.get(&ticket).map(|it| it.stage) else {
+    /// Handles an executor's answer to a reservation request.
+    pub fn reserved(
+        &mut self,
+        ticket: Ticket,
+        answer: ExecutorAnswer,
+        now: Duration,
+    ) -> Option<Order> {
+        let Some(Stage::Reserving(executor)) =
+            self.dispatched.get(&ticket).map(|attempt| attempt.stage)
+        else {
             return None;
         };
         match answer {
-            Answer::Accepted => {
-                if let Some(placing) = self.placed.get_mut(&ticket) {
-                    placing.stage = Stage::Sent { to: executor, leased: false };
+            ExecutorAnswer::Accepted => {
+                if let Some(attempt) = self.dispatched.get_mut(&ticket) {
+                    attempt.stage = Stage::Sent { to: executor, leased: false };
                 }
                 return Some(Order::Execute { ticket, executor });
             }
-            Answer::Gone => {}
-            Answer::Full { retry_after } => {
+            ExecutorAnswer::Gone => {}
+            ExecutorAnswer::Full { retry_after } => {
                 self.refused(executor, now.saturating_add(retry_after));
             }
-            Answer::Unreachable => self.unreachable(executor, now),
+            ExecutorAnswer::Unreachable => self.unreachable(executor, now),
         }
-        self.send_back(ticket);
+        self.requeue(ticket);
         None
     }
 
-    /// What the ledger said to an attempt. With what to do next.
+    /// Handles the ledger's answer to a lease request. Returns the next order, if any.
     pub fn leased(&mut self, ticket: Ticket, answer: LeaseAnswer, now: Duration) -> Option<Order> {
-        let placing = self.placed.get(&ticket).copied();
-        let asked =
-            placing.filter(|it| matches!(it.stage, Stage::Leasing { .. } | Stage::InLedgerLine));
-        let Some(placing) = asked else {
-            // It was withdrawn while the ledger was asked; what the ledger gave goes back. But the second of two
-            // answers takes nothing from one that has its slot.
-            return (placing.is_none()
+        let attempt = self.dispatched.get(&ticket).copied();
+        let pending = attempt
+            .filter(|attempt| matches!(attempt.stage, Stage::Leasing { .. } | Stage::LedgerQueued));
+        let Some(attempt) = pending else {
+            // The attempt was withdrawn while the ledger was asked, so a granted lease is returned. A duplicate
+            // answer does not revoke the lease of an attempt that has its slot.
+            return (attempt.is_none()
                 && matches!(answer, LeaseAnswer::Granted(_) | LeaseAnswer::Waiting))
             .then_some(Order::Unlease { ticket });
         };
         match answer {
             LeaseAnswer::Granted(executor) => {
-                self.asks_no_more(placing.runtime);
+                self.end_lease_request(attempt.runtime);
                 self.occupy(executor);
                 let stage = Stage::Sent { to: executor, leased: true };
-                self.placed.insert(ticket, Placing { stage, ..placing });
+                self.dispatched.insert(ticket, Dispatched { stage, ..attempt });
                 Some(Order::Execute { ticket, executor })
             }
             LeaseAnswer::Waiting => {
-                self.placed.insert(ticket, Placing { stage: Stage::InLedgerLine, ..placing });
-                // What freed a slot in the meantime may have been the last that ever does.
-                match placing.stage {
-                    Stage::Leasing { changed: true } => self.ask_again(ticket, now),
+                self.dispatched
+                    .insert(ticket, Dispatched { stage: Stage::LedgerQueued, ..attempt });
+                // A slot that freed in the meantime may be the only change notification there will be.
+                match attempt.stage {
+                    Stage::Leasing { changed: true } => self.retry_lease(ticket, now),
                     _ => None,
                 }
             }
             LeaseAnswer::Unavailable => {
                 self.ledger_after = Some(now.saturating_add(LEDGER_PAUSE));
-                // It may have given the slot all the same. So nobody else asks in its place, and it asks again.
-                self.placed.insert(ticket, Placing { stage: Stage::InLedgerLine, ..placing });
+                // The ledger may have granted the slot nevertheless: this attempt asks again, and no other
+                // replaces it.
+                self.dispatched
+                    .insert(ticket, Dispatched { stage: Stage::LedgerQueued, ..attempt });
                 None
             }
         }
     }
 
-    /// Slots may have come free in the ledger, or time goes by: those in its line ask again, in their order, which
-    /// also keeps their places there. Those for whom no executor is left come back to the manager's own line.
+    /// Asks the ledger again for every attempt queued there, in queue order, because slots may be free or because
+    /// their entries need a renewal. Attempts without an open executor return to the manager's own queue.
     pub fn ledger_changed(&mut self, now: Duration) -> Vec<Order> {
-        let in_line = self.placed.iter().filter(|(_, it)| it.stage == Stage::InLedgerLine);
-        let mut waiting: Vec<_> = in_line.map(|(ticket, it)| (it.place, *ticket)).collect();
+        let queued =
+            self.dispatched.iter().filter(|(_, attempt)| attempt.stage == Stage::LedgerQueued);
+        let mut waiting: Vec<_> =
+            queued.map(|(ticket, attempt)| (attempt.position, *ticket)).collect();
         waiting.sort_unstable();
-        for placing in self.placed.values_mut() {
-            if let Stage::Leasing { changed } = &mut placing.stage {
+        for attempt in self.dispatched.values_mut() {
+            if let Stage::Leasing { changed } = &mut attempt.stage {
                 *changed = true;
             }
         }
-        waiting.into_iter().filter_map(|(_, ticket)| self.ask_again(ticket, now)).collect()
+        waiting.into_iter().filter_map(|(_, ticket)| self.retry_lease(ticket, now)).collect()
     }
 
-    fn ask_again(&mut self, ticket: Ticket, now: Duration) -> Option<Order> {
-        let placing = self.placed.get_mut(&ticket)?;
-        let open = self.world.fleet.open(placing.runtime, now);
+    fn retry_lease(&mut self, ticket: Ticket, now: Duration) -> Option<Order> {
+        let attempt = self.dispatched.get_mut(&ticket)?;
+        let open = self.state.fleet.open(attempt.runtime, now);
         let executors: Vec<_> = open.map(|(id, _)| id).collect();
         if executors.is_empty() {
-            return self.send_back(ticket);
+            return self.requeue(ticket);
         }
-        placing.stage = Stage::Leasing { changed: false };
+        attempt.stage = Stage::Leasing { changed: false };
         Some(Order::Lease { ticket, executors })
     }
 
-    /// An attempt is over, or lost for good: its slot is free. With what is to be undone at the ledger.
+    /// Frees the slot of an attempt that ended or is lost. Returns the order that releases its ledger entry, if it
+    /// has one.
     pub fn finished(&mut self, ticket: Ticket) -> Option<Order> {
         self.end(ticket)
     }
 
-    /// An attempt that another life of this manager, or another manager, has placed: it holds a slot there.
+    /// Restores an attempt that holds a slot since before a restart, or that another manager dispatched.
     pub fn resume(
         &mut self,
         ticket: Ticket,
         executor: ExecutorId,
-        place: Place,
+        position: QueuePosition,
         runtime: RuntimeId,
     ) {
-        if self.placed.contains_key(&ticket) {
+        if self.dispatched.contains_key(&ticket) {
             return;
         }
-        self.world.line.leave(ticket);
-        self.strategy.forget(ticket);
+        self.state.queue.leave(ticket);
+        self.strategy.dequeued(ticket);
         self.occupy(executor);
-        let stage = Stage::Runs { at: executor, leased: false };
-        self.placed.insert(ticket, Placing { place, runtime, stage });
+        let stage = Stage::Running { at: executor, leased: false };
+        self.dispatched.insert(ticket, Dispatched { position, runtime, stage });
     }
 
-    /// Everything that is to be done now. `chance` is a stream of random numbers.
-    pub fn orders(&mut self, now: Duration, chance: &mut dyn FnMut() -> u64) -> Vec<Order> {
+    /// Returns every order that is due now. `random` is a stream of random numbers.
+    pub fn orders(&mut self, now: Duration, random: &mut dyn FnMut() -> u64) -> Vec<Order> {
         let mut orders = Vec::new();
         if self.strategy.protocol() == Protocol::Leased {
             match self.ledger_after {
@@ -280,14 +302,16 @@ impl Dispatcher {
                 None => {}
             }
         }
-        while let Some(Step { ticket, executors }) = self.strategy.next(&self.world, now, chance) {
-            let Some((place, runtime)) = self.world.line.leave(ticket) else { break };
-            self.strategy.forget(ticket);
+        while let Some(Selection { ticket, executors }) =
+            self.strategy.next(&self.state, now, random)
+        {
+            let Some((position, runtime)) = self.state.queue.leave(ticket) else { break };
+            self.strategy.dequeued(ticket);
             let first = executors.first().copied();
             let (stage, order) = match (self.strategy.protocol(), first) {
                 (_, None) => break,
                 (Protocol::Leased, _) => {
-                    *self.world.leasing.entry(runtime).or_default() += 1;
+                    *self.state.leasing.entry(runtime).or_default() += 1;
                     (Stage::Leasing { changed: false }, Order::Lease { ticket, executors })
                 }
                 (Protocol::Reserved, Some(executor)) => {
@@ -300,105 +324,105 @@ impl Dispatcher {
                     (stage, Order::Execute { ticket, executor })
                 }
             };
-            self.placed.insert(ticket, Placing { place, runtime, stage });
+            self.dispatched.insert(ticket, Dispatched { position, runtime, stage });
             orders.push(order);
         }
         orders
     }
 
-    /// When [`orders`](Self::orders) may have something to say although nothing has happened.
+    /// Time at which [`orders`](Self::orders) may return something although nothing was reported.
     #[must_use]
     pub fn next_wake(&self, now: Duration) -> Option<Duration> {
         let ledger = self.ledger_after.filter(|after| *after > now);
-        if self.world.line.is_empty() {
+        if self.state.queue.is_empty() {
             return ledger;
         }
-        self.world.fleet.next_open(now).into_iter().chain(ledger).min()
+        self.state.fleet.next_open(now).into_iter().chain(ledger).min()
     }
 
-    /// How many are served before a waiting attempt; `None` when it does not wait.
+    /// Number of attempts served before this one; `None` if it is not queued.
     #[must_use]
     pub fn ahead_of(&self, ticket: Ticket) -> Option<u64> {
-        match self.placed.get(&ticket).map(|placing| placing.stage) {
-            Some(Stage::Leasing { .. } | Stage::InLedgerLine | Stage::Reserving(_)) => Some(0),
+        match self.dispatched.get(&ticket).map(|attempt| attempt.stage) {
+            Some(Stage::Leasing { .. } | Stage::LedgerQueued | Stage::Reserving(_)) => Some(0),
             Some(_) => None,
-            None => self.world.line.ahead_of(ticket),
+            None => self.state.queue.ahead_of(ticket),
         }
     }
 
-    /// How many wait.
+    /// Number of queued attempts.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.world.line.len()
+        self.state.queue.len()
     }
 
-    /// What is believed of the executors.
+    /// Known state of the executors.
     #[must_use]
     pub fn fleet(&self) -> &Fleet {
-        &self.world.fleet
+        &self.state.fleet
     }
 
-    /// Who waits.
+    /// Queue of waiting attempts.
     #[must_use]
-    pub fn line(&self) -> &WaitingLine {
-        &self.world.line
+    pub fn queue(&self) -> &WaitQueue {
+        &self.state.queue
     }
 
-    /// Also of an executor that was not heard of yet: what is there counts when it comes.
+    /// Counts one attempt at an executor, also at one that has not been reported yet.
     fn occupy(&mut self, executor: ExecutorId) {
-        self.world.fleet.change(executor, |belief| {
-            belief.ours += 1;
-            belief.changes += 1;
+        self.state.fleet.change(executor, |executor| {
+            executor.own += 1;
+            executor.changes += 1;
         });
     }
 
-    fn asks_no_more(&mut self, runtime: RuntimeId) {
-        if let Some(asking) = self.world.leasing.get_mut(&runtime) {
+    fn end_lease_request(&mut self, runtime: RuntimeId) {
+        if let Some(asking) = self.state.leasing.get_mut(&runtime) {
             *asking -= 1;
             if *asking == 0 {
-                self.world.leasing.remove(&runtime);
+                self.state.leasing.remove(&runtime);
             }
         }
     }
 
     fn vacate(&mut self, executor: ExecutorId) {
-        self.world.fleet.change(executor, |belief| {
-            belief.ours = belief.ours.saturating_sub(1);
-            belief.changes += 1;
+        self.state.fleet.change(executor, |executor| {
+            executor.own = executor.own.saturating_sub(1);
+            executor.changes += 1;
         });
     }
 
     fn refused(&mut self, executor: ExecutorId, until: Duration) {
-        self.world.fleet.change(executor, |belief| belief.full_until = Some(until));
+        self.state.fleet.change(executor, |executor| executor.full_until = Some(until));
     }
 
     fn unreachable(&mut self, executor: ExecutorId, now: Duration) {
         self.refused(executor, now.saturating_add(UNREACHABLE_PAUSE));
-        self.strategy.lost_executor(executor);
+        self.strategy.executor_lost(executor);
     }
 
-    /// An attempt that was not taken goes back to its old place.
-    fn send_back(&mut self, ticket: Ticket) -> Option<Order> {
-        let placing = self.placed.get(&ticket).copied()?;
+    /// Returns an attempt that was not accepted to its old queue position.
+    fn requeue(&mut self, ticket: Ticket) -> Option<Order> {
+        let attempt = self.dispatched.get(&ticket).copied()?;
         let undo = self.end(ticket);
-        self.world.line.put_back(ticket, placing.place, placing.runtime);
-        self.strategy.came(ticket, placing.place, placing.runtime);
+        self.state.queue.put_back(ticket, attempt.position, attempt.runtime);
+        self.strategy.enqueued(ticket, attempt.position, attempt.runtime);
         undo
     }
 
     fn end(&mut self, ticket: Ticket) -> Option<Order> {
-        let placing = self.placed.remove(&ticket)?;
-        match placing.stage {
-            Stage::Leasing { .. } | Stage::InLedgerLine => {
-                self.asks_no_more(placing.runtime);
+        let attempt = self.dispatched.remove(&ticket)?;
+        match attempt.stage {
+            Stage::Leasing { .. } | Stage::LedgerQueued => {
+                self.end_lease_request(attempt.runtime);
                 return Some(Order::Unlease { ticket });
             }
             Stage::Reserving(executor) => self.vacate(executor),
-            Stage::Sent { to, leased } | Stage::Runs { at: to, leased } => {
+            Stage::Sent { to, leased } | Stage::Running { at: to, leased } => {
                 self.vacate(to);
-                // Whoever frees a slot knows better than the refusal of before.
-                if matches!(placing.stage, Stage::Runs { .. }) {
-                    self.world.fleet.change(to, |belief| belief.full_until = None);
+                // A slot freed here is newer information than an earlier refusal.
+                if matches!(attempt.stage, Stage::Running { .. }) {
+                    self.state.fleet.change(to, |executor| executor.full_until = None);
                 }
                 return leased.then_some(Order::Unlease { ticket });
             }

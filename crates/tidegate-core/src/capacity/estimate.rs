@@ -1,36 +1,30 @@
 use std::time::Duration;
 
-/// The weight of one more task in the mean. About the last thirty count.
+/// Weight of one more task in the mean: about the last 30 tasks count.
 const WEIGHT: f64 = 1.0 / 30.0;
 
-/// How long those who wait will have to, by how long tasks have held their slots.
+/// Estimate of queue wait, from the mean time that tasks hold a slot.
 ///
-/// With `s` slots and tasks that hold them for `t` on average, a slot frees every `t / s`; whoever has `n` before
-/// it waits for the slots that are free to be gone and for `n + 1` minus as many to free.
+/// With `s` slots held for `t` on average, one frees every `t / s`. An attempt with `n` before it waits for `n +
+/// 1` slots minus those that are free now.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WaitEstimate {
-    held_s: Option<f64>,
+    hold_s: Option<f64>,
 }
 
 // === impl WaitEstimate ===
 
 impl WaitEstimate {
-    /// A task has held its slot for so long.
-    pub fn saw(&mut self, held: Duration) {
-        let sample_s = held.as_secs_f64();
-        self.held_s = Some(match self.held_s {
+    /// Records the time that a task held its slot.
+    pub fn record(&mut self, hold: Duration) {
+        let sample_s = hold.as_secs_f64();
+        self.hold_s = Some(match self.hold_s {
             Some(old_s) => old_s + WEIGHT * (sample_s - old_s),
             None => sample_s,
         });
     }
 
-    /// How long tasks hold their slots, on average; `None` before one has ended.
-    #[must_use]
-    pub fn held(&self) -> Option<Duration> {
-        self.held_s.map(Duration::from_secs_f64)
-    }
-
-    /// How much longer one waits who has so many before it. `None` when nobody can know: no slot is there, or none
+    /// Remaining wait of an attempt with `ahead` others before it. `None` if unknown: there is no slot, or none
     /// has freed yet.
     ///
     /// ```
@@ -39,7 +33,7 @@ impl WaitEstimate {
     ///
     /// let mut estimate = WaitEstimate::default();
     /// assert_eq!(estimate.wait(5, 4, 0), None);
-    /// estimate.saw(Duration::from_secs(2));
+    /// estimate.record(Duration::from_secs(2));
     /// assert_eq!(estimate.wait(5, 4, 0), Some(Duration::from_secs(3)));
     /// assert_eq!(estimate.wait(0, 4, 1), Some(Duration::ZERO));
     /// ```
@@ -52,7 +46,7 @@ impl WaitEstimate {
         if frees == 0 {
             return Some(Duration::ZERO);
         }
-        let wait_s = self.held_s? * frees as f64 / f64::from(slots);
+        let wait_s = self.hold_s? * frees as f64 / f64::from(slots);
         Duration::try_from_secs_f64(wait_s).ok()
     }
 }

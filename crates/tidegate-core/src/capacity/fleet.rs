@@ -2,46 +2,47 @@ use super::{RuntimeId, Serves};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// An executor, by a number that its user gave it.
+/// Number of an executor, chosen by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExecutorId(pub u32);
 
-/// What a manager believes of one executor. The executor has the last word.
+/// State of one executor as its manager knows it. The executor itself decides.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ExecutorBelief {
-    /// All its slots.
+pub struct ExecutorState {
+    /// Number of slots.
     pub max: u32,
-    /// What it can run.
+    /// Runtimes it can run.
     pub serves: Serves,
-    /// Whether it answers.
+    /// True while it answers.
     pub up: bool,
-    /// Attempts of this manager that were sent there and are not over.
-    pub ours: u32,
-    /// Slots that others hold, as far as is known.
+    /// Attempts of this manager at the executor that have not ended.
+    pub own: u32,
+    /// Slots that others hold, as last reported.
     pub foreign: u32,
-    /// It refused, and said to come back then.
+    /// End of the pause after a refusal.
     pub full_until: Option<Duration>,
-    /// Rises with everything this manager does there, so that a report can be told from one that is out of date.
+    /// Rises with every change this manager causes, so that an outdated report can be recognised.
     pub changes: u64,
 }
 
-/// The executors that a manager knows.
+/// Executors known to a manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fleet {
-    executors: BTreeMap<ExecutorId, ExecutorBelief>,
-    /// Those that answer and are not full of our own. Few, when many wait: then nobody looks at all the others.
-    roomy: BTreeSet<ExecutorId>,
+    executors: BTreeMap<ExecutorId, ExecutorState>,
+    /// Executors that are up and not filled by this manager's own attempts. Under load they are few, and only they
+    /// are scanned.
+    with_room: BTreeSet<ExecutorId>,
     slots: u64,
 }
 
-// === impl ExecutorBelief ===
+// === impl ExecutorState ===
 
-impl ExecutorBelief {
-    /// Slots that are free, as far as is known.
+impl ExecutorState {
+    /// Free slots, as last known.
     #[must_use]
     pub fn free(&self, now: Duration) -> u32 {
         match self.is_open(now) {
-            true => self.max.saturating_sub(self.ours.saturating_add(self.foreign)),
+            true => self.max.saturating_sub(self.own.saturating_add(self.foreign)),
             false => 0,
         }
     }
@@ -50,7 +51,7 @@ impl ExecutorBelief {
         if self.up { u64::from(self.max) } else { 0 }
     }
 
-    /// Whether it may be asked now.
+    /// True if the executor may be asked now.
     #[must_use]
     pub fn is_open(&self, now: Duration) -> bool {
         self.up && self.full_until.is_none_or(|until| until <= now)
@@ -60,79 +61,80 @@ impl ExecutorBelief {
 // === impl Fleet ===
 
 impl Fleet {
-    /// An executor that answers; known before or not.
+    /// Marks an executor as up, with its slots and runtimes.
     pub fn up(&mut self, id: ExecutorId, max: u32, serves: Serves) {
-        self.change(id, |belief| {
-            if !belief.up {
-                belief.full_until = None;
-                belief.foreign = 0;
+        self.change(id, |executor| {
+            if !executor.up {
+                executor.full_until = None;
+                executor.foreign = 0;
             }
-            (belief.max, belief.serves, belief.up) = (max, serves, true);
+            (executor.max, executor.serves, executor.up) = (max, serves, true);
         });
     }
 
-    /// Changes what is believed of one. One of which nothing is known yet does not answer.
-    pub(super) fn change(&mut self, id: ExecutorId, how: impl FnOnce(&mut ExecutorBelief)) {
-        let belief = self.executors.entry(id).or_insert_with(|| ExecutorBelief {
+    /// Changes the state of one executor. An unknown one starts as down.
+    pub(super) fn change(&mut self, id: ExecutorId, how: impl FnOnce(&mut ExecutorState)) {
+        let executor = self.executors.entry(id).or_insert_with(|| ExecutorState {
             max: 0,
             serves: Serves::All,
             up: false,
-            ours: 0,
+            own: 0,
             foreign: 0,
             full_until: None,
             changes: 0,
         });
-        let slots_before = belief.slots_up();
-        how(belief);
-        self.slots = self.slots - slots_before + belief.slots_up();
-        if belief.up && belief.ours < belief.max {
-            self.roomy.insert(id);
+        let slots_before = executor.slots_up();
+        how(executor);
+        self.slots = self.slots - slots_before + executor.slots_up();
+        if executor.up && executor.own < executor.max {
+            self.with_room.insert(id);
         } else {
-            self.roomy.remove(&id);
+            self.with_room.remove(&id);
         }
     }
 
-    /// One of them.
+    /// State of one executor.
     #[must_use]
-    pub fn get(&self, id: ExecutorId) -> Option<&ExecutorBelief> {
+    pub fn get(&self, id: ExecutorId) -> Option<&ExecutorState> {
         self.executors.get(&id)
     }
 
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = (ExecutorId, &ExecutorBelief)> {
-        self.executors.iter().map(|(id, belief)| (*id, belief))
+    /// All executors.
+    pub fn iter(&self) -> impl Iterator<Item = (ExecutorId, &ExecutorState)> {
+        self.executors.iter().map(|(id, executor)| (*id, executor))
     }
 
-    /// Those that answer and are not full of our own: the only ones that can have a free slot.
-    pub(super) fn roomy(&self) -> impl Iterator<Item = (ExecutorId, &ExecutorBelief)> {
-        self.roomy.iter().filter_map(|id| Some((*id, self.executors.get(id)?)))
+    /// Executors that are up and not filled by own attempts: the only ones that can have a free slot.
+    pub(super) fn with_room(&self) -> impl Iterator<Item = (ExecutorId, &ExecutorState)> {
+        self.with_room.iter().filter_map(|id| Some((*id, self.executors.get(id)?)))
     }
 
-    /// Those that may be asked now and have this runtime.
+    /// Executors that may be asked now and have this runtime.
     pub fn open(
         &self,
         runtime: RuntimeId,
         now: Duration,
-    ) -> impl Iterator<Item = (ExecutorId, &ExecutorBelief)> {
-        self.iter().filter(move |(_, it)| it.is_open(now) && it.serves.includes(runtime))
+    ) -> impl Iterator<Item = (ExecutorId, &ExecutorState)> {
+        self.iter()
+            .filter(move |(_, executor)| executor.is_open(now) && executor.serves.includes(runtime))
     }
 
-    /// The slots of those that answer.
+    /// Slots of all executors that are up.
     #[must_use]
     pub fn slots(&self) -> u32 {
         u32::try_from(self.slots).unwrap_or(u32::MAX)
     }
 
-    /// The free slots of those that answer, as far as is known.
+    /// Free slots of all executors that are up, as last known.
     #[must_use]
     pub fn free(&self, now: Duration) -> u32 {
-        self.roomy().fold(0, |sum, (_, it)| sum.saturating_add(it.free(now)))
+        self.with_room().fold(0, |sum, (_, executor)| sum.saturating_add(executor.free(now)))
     }
 
-    /// When the first of those that refused may be asked again.
+    /// Earliest end of a pause after a refusal.
     #[must_use]
     pub fn next_open(&self, now: Duration) -> Option<Duration> {
-        let up = self.executors.values().filter(|it| it.up);
-        up.filter_map(|it| it.full_until).filter(|until| *until > now).min()
+        let up = self.executors.values().filter(|executor| executor.up);
+        up.filter_map(|executor| executor.full_until).filter(|until| *until > now).min()
     }
 }

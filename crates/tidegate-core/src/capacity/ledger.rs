@@ -1,3 +1,4 @@
+use super::ledger_limits as limits;
 use super::refused::LedgerRefused;
 use super::slot_request::{Acquired, SlotLease, SlotRequest};
 use crate::admission::MessagePriority;
@@ -5,17 +6,16 @@ use crate::task::ExecutionKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The slots of executors, who holds them, and who waits for them in which order.
+/// Slots of executors: their leases, and the queue of waiting holders.
 ///
-/// Every method is one step, at the time `now` of a clock that the caller keeps. Slots are never left lying for
-/// somebody to come by: one that comes free is the first waiter's in the same step, under a fence of its own,
-/// until that waiter's place in the line would have ended. So a free slot is one that nobody waits for, and
-/// whoever arrives can take it without overtaking anyone.
+/// Every method is one atomic step at the time `now` of the caller's clock. A freed slot goes to the first waiter
+/// in the same step, under a new fence, until that waiter's queue entry would have expired. A free slot therefore
+/// has no waiters, and a new holder can take it without overtaking anyone.
 ///
-/// - Never more leases of an executor than it has slots, but for those that were held when it said to have fewer.
-/// - A lease that nobody renews ends with its ttl, and so does a place in the line.
-/// - A holder has at most one lease; fences only rise; a word with a foreign fence changes nothing.
-/// - All is bounded: executors, their slots, who waits, and for how many executors.
+/// - An executor never has more leases than slots, except those held when it was declared with fewer slots.
+/// - A lease or queue entry that is not renewed ends with its ttl.
+/// - A holder has at most one lease. Fences only rise, and a request with another fence changes nothing.
+/// - Everything is bounded: executors, slots, waiters, and executors per waiter.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,45 +39,45 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SlotLedger {
-    executors: BTreeMap<Box<str>, Declared>,
-    leases: BTreeMap<ExecutionKey, Held>,
+    executors: BTreeMap<Box<str>, Declaration>,
+    leases: BTreeMap<ExecutionKey, LeaseState>,
     lease_ends: BTreeSet<(Duration, ExecutionKey)>,
-    held: BTreeMap<Box<str>, BTreeSet<ExecutionKey>>,
-    places: BTreeMap<ExecutionKey, Place>,
-    place_ends: BTreeSet<(Duration, ExecutionKey)>,
-    /// The waiters of each executor. Who would take any of several stands in the line of each.
-    lines: BTreeMap<Box<str>, BTreeSet<Turn>>,
+    holders: BTreeMap<Box<str>, BTreeSet<ExecutionKey>>,
+    waiters: BTreeMap<ExecutionKey, Waiter>,
+    waiter_ends: BTreeSet<(Duration, ExecutionKey)>,
+    /// Waiters of each executor. A waiter for any of several executors is queued at each of them.
+    queues: BTreeMap<Box<str>, BTreeSet<Turn>>,
     turns: BTreeMap<Turn, ExecutionKey>,
-    /// How many places there are in all lines together.
-    standing: usize,
+    /// Queue entries at all executors together.
+    entries: usize,
     arrival_last: u64,
     fence_last: u64,
     changes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Declared {
+struct Declaration {
     slots: u32,
     until: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Held {
+struct LeaseState {
     executor: Box<str>,
     fence: u64,
     ends_at: Duration,
-    /// Whether the holder was told of it, or at least an answer was sent.
-    told: bool,
+    /// An answer that names the lease was sent to the holder.
+    delivered: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct Waiter {
     turn: Turn,
     executors: Vec<Box<str>>,
     ends_at: Duration,
 }
 
-/// The order of the line.
+/// Order within a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Turn {
     priority: MessagePriority,
@@ -87,55 +87,56 @@ struct Turn {
 // === impl SlotLedger ===
 
 impl SlotLedger {
-    /// Executors that are known at the same time.
-    pub const EXECUTORS_MAX: usize = 10_000;
-    /// Slots of one executor.
-    pub const SLOTS_MAX: u32 = 10_000;
-    /// Bytes of an executor's name.
-    pub const NAME_BYTES_MAX: usize = 256;
-    /// Executors of one request.
-    pub const REQUEST_EXECUTORS_MAX: usize = 1_024;
-    /// Holders that wait at the same time.
-    pub const WAITERS_MAX: usize = 100_000;
-    /// Places in the lines of all executors together: who would take any of ten stands in ten lines.
-    pub const STANDING_MAX: usize = 500_000;
-    /// How long an executor is known that is not declared again.
-    pub const DECLARED_FOR: Duration = Duration::from_secs(3_600);
-    /// The longest ttl: whoever forgets a slot, it returns within a day.
-    pub const TTL_MAX: Duration = Duration::from_secs(86_400);
+    /// Maximum number of executors.
+    pub const EXECUTORS_MAX: usize = limits::EXECUTORS_MAX;
+    /// Maximum number of slots of one executor.
+    pub const SLOTS_MAX: u32 = limits::SLOTS_MAX;
+    /// Maximum length of an executor's name, in bytes.
+    pub const NAME_BYTES_MAX: usize = limits::NAME_BYTES_MAX;
+    /// Maximum number of executors in one request.
+    pub const REQUEST_EXECUTORS_MAX: usize = limits::REQUEST_EXECUTORS_MAX;
+    /// Maximum number of waiting holders.
+    pub const WAITERS_MAX: usize = limits::WAITERS_MAX;
+    /// Maximum number of queue entries at all executors together: a waiter for any of ten executors has ten
+    /// entries.
+    pub const QUEUE_ENTRIES_MAX: usize = limits::QUEUE_ENTRIES_MAX;
+    /// Time until an executor that is not declared again is forgotten.
+    pub const DECLARED_FOR: Duration = limits::DECLARED_FOR;
+    /// Longest ttl: a slot that is never released returns within a day.
+    pub const TTL_MAX: Duration = limits::TTL_MAX;
 
-    /// No executor is known, nobody waits. The first fence is one above `fence_floor`, which has to be higher than
-    /// every fence that an earlier life of this ledger has given.
+    /// Creates a ledger without executors. `fence_floor` must be at least the highest fence given before a
+    /// restart; the first fence is one above it.
     #[must_use]
     pub fn new(fence_floor: u64) -> Self {
         Self {
             executors: BTreeMap::new(),
             leases: BTreeMap::new(),
             lease_ends: BTreeSet::new(),
-            held: BTreeMap::new(),
-            places: BTreeMap::new(),
-            place_ends: BTreeSet::new(),
-            lines: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            waiters: BTreeMap::new(),
+            waiter_ends: BTreeSet::new(),
+            queues: BTreeMap::new(),
             turns: BTreeMap::new(),
-            standing: 0,
+            entries: 0,
             arrival_last: 0,
             fence_last: fence_floor,
             changes: 0,
         }
     }
 
-    /// A ttl as it counts: whole milliseconds, at least one, at most [`TTL_MAX`](Self::TTL_MAX).
+    /// Rounds a ttl up to whole milliseconds, at least 1 ms and at most [`TTL_MAX`](Self::TTL_MAX).
     #[must_use]
-    pub fn counted(ttl: Duration) -> Duration {
+    pub fn round_ttl(ttl: Duration) -> Duration {
         let ttl_ms = ttl.min(Self::TTL_MAX).as_nanos().div_ceil(1_000_000).max(1);
         Duration::from_millis(u64::try_from(ttl_ms).unwrap_or(u64::MAX))
     }
 
-    /// Whether a request may be made at all.
+    /// Checks the form of a request.
     ///
     /// # Errors
     ///
-    /// When it names no executor, too many, or one whose name can't be.
+    /// If the request names no executor, too many, or one with an invalid name.
     pub fn check(request: &SlotRequest) -> Result<(), LedgerRefused> {
         let given = request.executors.len();
         match given {
@@ -148,11 +149,11 @@ impl SlotLedger {
         request.executors.iter().try_for_each(|executor| check_name(executor))
     }
 
-    /// Whether an executor may be declared so at all.
+    /// Checks the form of a declaration.
     ///
     /// # Errors
     ///
-    /// When its name can't be, or it has too many slots.
+    /// If the name is invalid or the number of slots too high.
     pub fn check_declaration(executor: &str, slots: u32) -> Result<(), LedgerRefused> {
         check_name(executor)?;
         match slots <= Self::SLOTS_MAX {
@@ -161,12 +162,12 @@ impl SlotLedger {
         }
     }
 
-    /// Says how many slots an executor has, for [`DECLARED_FOR`](Self::DECLARED_FOR) from now. Fewer than are held
-    /// takes none away: they are not given again. None at all forgets it.
+    /// Declares the slots of an executor for [`DECLARED_FOR`](Self::DECLARED_FOR) from now. Leases beyond a lower
+    /// number stay, and are not granted again. Zero slots forget the executor.
     ///
     /// # Errors
     ///
-    /// When it can't have that name or so many slots, or too many executors are known.
+    /// If the name is invalid, the number of slots too high, or too many executors are known.
     pub fn declare(
         &mut self,
         executor: &str,
@@ -187,21 +188,21 @@ impl SlotLedger {
             }
         }
         let until = now.saturating_add(Self::DECLARED_FOR);
-        self.executors.insert(executor.into(), Declared { slots, until });
+        self.executors.insert(executor.into(), Declaration { slots, until });
         if slots > before {
-            self.freed(executor, now);
+            self.assign_free(executor, now);
         }
         Ok(())
     }
 
-    /// Takes a slot, or a place in the line for one.
+    /// Takes a slot, or queues the holder for one.
     ///
-    /// A holder that asks again keeps its place, also when it asks for other executors or by another priority;
-    /// there it stands behind those who came before it.
+    /// A holder that asks again keeps its arrival order, also with other executors or another priority: it is then
+    /// queued behind those who arrived before it.
     ///
     /// # Errors
     ///
-    /// When the request can't be made, or too many wait already. Nothing changed.
+    /// If the request is malformed or the queue is full. The ledger is unchanged.
     pub fn acquire(
         &mut self,
         request: &SlotRequest,
@@ -210,7 +211,7 @@ impl SlotLedger {
         Self::check(request)?;
         self.expire(now);
         let SlotRequest { holder, executors, .. } = request;
-        let ends_at = now.saturating_add(Self::counted(request.ttl));
+        let ends_at = now.saturating_add(Self::round_ttl(request.ttl));
         if let Some(lease) = self.extend(holder, None, ends_at) {
             return Ok(Acquired::Granted(lease));
         }
@@ -222,34 +223,34 @@ impl SlotLedger {
         Ok(Acquired::Waiting { ahead: self.ahead(holder) })
     }
 
-    /// Keeps a lease until so long from now; it never becomes shorter by that. False when it is not held any more.
+    /// Extends a lease to `ttl` from now, never shortening it. Returns false if the lease has ended.
     pub fn renew(&mut self, lease: &SlotLease, ttl: Duration, now: Duration) -> bool {
         self.expire(now);
-        let ends_at = now.saturating_add(Self::counted(ttl));
+        let ends_at = now.saturating_add(Self::round_ttl(ttl));
         self.extend(&lease.holder, Some(lease.fence), ends_at).is_some()
     }
 
-    /// Gives a slot back. False when it was not held any more.
+    /// Releases a slot. Returns false if the lease had ended.
     pub fn release(&mut self, lease: &SlotLease, now: Duration) -> bool {
         self.expire(now);
         match self.leases.get(&lease.holder) {
-            Some(held) if held.fence == lease.fence => self.end(&lease.holder, now),
+            Some(granted) if granted.fence == lease.fence => self.end(&lease.holder, now),
             _ => false,
         }
     }
 
-    /// Leaves the line, and gives back a slot that came meanwhile and of which the holder was not told. False when
+    /// Leaves the queue, and releases a slot that was granted meanwhile but not yet delivered. Returns false if
     /// there was neither.
     pub fn withdraw(&mut self, holder: &ExecutionKey, now: Duration) -> bool {
         self.expire(now);
         match self.leases.get(holder) {
-            Some(held) if !held.told => self.end(holder, now),
+            Some(granted) if !granted.delivered => self.end(holder, now),
             _ => self.leave(holder),
         }
     }
 
-    /// Ends the leases of an executor that are as old as the fence `asked_after` and whose holders it does not
-    /// run. Returns how many.
+    /// Ends the leases of an executor with a fence up to `asked_after` whose holders it does not run. Returns
+    /// their number.
     pub fn reconcile(
         &mut self,
         executor: &str,
@@ -260,59 +261,58 @@ impl SlotLedger {
         self.expire(now);
         let running: BTreeSet<_> = running.iter().collect();
         let old = |holder: &&ExecutionKey| {
-            self.leases.get(holder).is_some_and(|held| held.fence <= asked_after)
+            self.leases.get(holder).is_some_and(|granted| granted.fence <= asked_after)
         };
-        let holders = self.held.get(executor).into_iter().flatten();
+        let holders = self.holders.get(executor).into_iter().flatten();
         let gone: Vec<_> =
             holders.filter(|holder| !running.contains(holder)).filter(old).cloned().collect();
         for holder in &gone {
             self.remove_lease(holder);
         }
         if !gone.is_empty() {
-            self.freed(executor, now);
+            self.assign_free(executor, now);
         }
         gone.len() as u64
     }
 
-    /// The highest fence given so far.
+    /// Highest fence given so far.
     #[must_use]
     pub fn latest_fence(&self) -> u64 {
         self.fence_last
     }
 
-    /// How many slots of an executor are held, also by those who waited for one that has come free.
+    /// Leased slots of an executor, including those granted to waiters.
     #[must_use]
     pub fn held(&mut self, executor: &str, now: Duration) -> u32 {
         self.expire(now);
-        let held = self.held.get(executor).map_or(0, BTreeSet::len);
-        u32::try_from(held).unwrap_or(u32::MAX)
+        let leased = self.holders.get(executor).map_or(0, BTreeSet::len);
+        u32::try_from(leased).unwrap_or(u32::MAX)
     }
 
-    /// How many wait.
+    /// Number of waiting holders.
     #[must_use]
     pub fn waiting(&mut self, now: Duration) -> usize {
         self.expire(now);
-        self.places.len()
+        self.waiters.len()
     }
 
-    /// Rises whenever a slot came free or was given to somebody who waited.
+    /// Rises whenever a slot became free or was granted to a waiter.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// When the next lease ends, or the next place in the line.
+    /// Time at which the next lease or queue entry ends.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Duration> {
         let first = |ends: &BTreeSet<(Duration, ExecutionKey)>| ends.first().map(|first| first.0);
-        first(&self.lease_ends).into_iter().chain(first(&self.place_ends)).min()
+        first(&self.lease_ends).into_iter().chain(first(&self.waiter_ends)).min()
     }
 
-    /// Ends what has run out, and gives the slots that come free by it to those who wait. All other methods do
-    /// that too, first of all.
+    /// Ends what has expired and grants the freed slots to waiters. All other methods do this first.
     pub fn expire(&mut self, now: Duration) {
-        // Places first: a slot is nobody's who has stopped asking for it.
-        while let Some((_, holder)) = self.place_ends.first().filter(|first| first.0 <= now) {
+        // Queue entries first: a waiter whose entry has expired gets no slot.
+        while let Some((_, holder)) = self.waiter_ends.first().filter(|first| first.0 <= now) {
             let holder = holder.clone();
             self.leave(&holder);
         }
@@ -322,7 +322,7 @@ impl SlotLedger {
             freed.extend(self.remove_lease(&holder));
         }
         for executor in freed {
-            self.freed(&executor, now);
+            self.assign_free(&executor, now);
         }
     }
 
@@ -332,17 +332,19 @@ impl SlotLedger {
     }
 
     fn has_free(&self, executor: &str, now: Duration) -> bool {
-        let held = self.held.get(executor).map_or(0, BTreeSet::len);
-        held < self.slots(executor, now) as usize
+        let leased = self.holders.get(executor).map_or(0, BTreeSet::len);
+        leased < self.slots(executor, now) as usize
     }
 
-    /// Slots of an executor came free: they are those of the first who wait.
-    fn freed(&mut self, executor: &str, now: Duration) {
+    /// Grants the free slots of an executor to its first waiters.
+    fn assign_free(&mut self, executor: &str, now: Duration) {
         self.changes += 1;
         while self.has_free(executor, now) {
-            let first = self.lines.get(executor).and_then(BTreeSet::first);
+            let first = self.queues.get(executor).and_then(BTreeSet::first);
             let Some(holder) = first.and_then(|turn| self.turns.get(turn)).cloned() else { return };
-            let Some(ends_at) = self.places.get(&holder).map(|place| place.ends_at) else { return };
+            let Some(ends_at) = self.waiters.get(&holder).map(|waiter| waiter.ends_at) else {
+                return;
+            };
             self.leave(&holder);
             self.grant(&holder, executor, ends_at, false);
         }
@@ -353,51 +355,53 @@ impl SlotLedger {
         holder: &ExecutionKey,
         executor: &str,
         ends_at: Duration,
-        told: bool,
+        delivered: bool,
     ) -> SlotLease {
         self.fence_last += 1;
         let fence = self.fence_last;
         self.lease_ends.insert((ends_at, holder.clone()));
-        self.held.entry(executor.into()).or_default().insert(holder.clone());
-        self.leases
-            .insert(holder.clone(), Held { executor: executor.into(), fence, ends_at, told });
+        self.holders.entry(executor.into()).or_default().insert(holder.clone());
+        self.leases.insert(
+            holder.clone(),
+            LeaseState { executor: executor.into(), fence, ends_at, delivered },
+        );
         SlotLease { holder: holder.clone(), executor: executor.into(), fence }
     }
 
-    /// Prolongs a holder's lease, if it has one and, where a fence is given, that one.
+    /// Extends a holder's lease, if it has one and `fence`, where given, matches.
     fn extend(
         &mut self,
         holder: &ExecutionKey,
         fence: Option<u64>,
         ends_at: Duration,
     ) -> Option<SlotLease> {
-        let held = self.leases.get_mut(holder)?;
-        if fence.is_some_and(|fence| fence != held.fence) {
+        let granted = self.leases.get_mut(holder)?;
+        if fence.is_some_and(|fence| fence != granted.fence) {
             return None;
         }
-        held.told = true;
-        if ends_at > held.ends_at {
-            self.lease_ends.remove(&(held.ends_at, holder.clone()));
+        granted.delivered = true;
+        if ends_at > granted.ends_at {
+            self.lease_ends.remove(&(granted.ends_at, holder.clone()));
             self.lease_ends.insert((ends_at, holder.clone()));
-            held.ends_at = ends_at;
+            granted.ends_at = ends_at;
         }
-        let (executor, fence) = (held.executor.clone(), held.fence);
+        let (executor, fence) = (granted.executor.clone(), granted.fence);
         Some(SlotLease { holder: holder.clone(), executor, fence })
     }
 
     fn end(&mut self, holder: &ExecutionKey, now: Duration) -> bool {
         let Some(executor) = self.remove_lease(holder) else { return false };
-        self.freed(&executor, now);
+        self.assign_free(&executor, now);
         true
     }
 
     fn remove_lease(&mut self, holder: &ExecutionKey) -> Option<Box<str>> {
-        let Held { executor, ends_at, .. } = self.leases.remove(holder)?;
+        let LeaseState { executor, ends_at, .. } = self.leases.remove(holder)?;
         self.lease_ends.remove(&(ends_at, holder.clone()));
-        if let Some(holders) = self.held.get_mut(&executor) {
+        if let Some(holders) = self.holders.get_mut(&executor) {
             holders.remove(holder);
             if holders.is_empty() {
-                self.held.remove(&executor);
+                self.holders.remove(&executor);
             }
         }
         Some(executor)
@@ -405,53 +409,53 @@ impl SlotLedger {
 
     fn wait(&mut self, request: &SlotRequest, ends_at: Duration) -> Result<(), LedgerRefused> {
         let SlotRequest { holder, priority, executors, .. } = request;
-        let before = self.places.get(holder).map(|place| (place.turn.arrival, place.ends_at));
-        let stood = self.places.get(holder).map_or(0, |place| place.executors.len());
-        let waiters = self.places.len() + usize::from(before.is_none());
-        let standing = self.standing - stood + executors.len();
-        if waiters > Self::WAITERS_MAX || standing > Self::STANDING_MAX {
-            return Err(LedgerRefused::LineFull);
+        let before = self.waiters.get(holder).map(|waiter| (waiter.turn.arrival, waiter.ends_at));
+        let entries_before = self.waiters.get(holder).map_or(0, |waiter| waiter.executors.len());
+        let waiting = self.waiters.len() + usize::from(before.is_none());
+        let entries = self.entries - entries_before + executors.len();
+        if waiting > Self::WAITERS_MAX || entries > Self::QUEUE_ENTRIES_MAX {
+            return Err(LedgerRefused::QueueFull);
         }
         self.leave(holder);
         let arrival = before.map_or(self.arrival_last + 1, |(arrival, _)| arrival);
         self.arrival_last = self.arrival_last.max(arrival);
-        // As with a lease: asking again never makes it shorter.
+        // As with a lease, asking again never shortens it.
         let ends_at = before.map_or(ends_at, |(_, before)| before.max(ends_at));
         let turn = Turn { priority: *priority, arrival };
         for executor in executors {
-            self.lines.entry(executor.clone()).or_default().insert(turn);
+            self.queues.entry(executor.clone()).or_default().insert(turn);
         }
-        self.standing += executors.len();
+        self.entries += executors.len();
         self.turns.insert(turn, holder.clone());
-        self.place_ends.insert((ends_at, holder.clone()));
-        self.places.insert(holder.clone(), Place { turn, executors: executors.clone(), ends_at });
+        self.waiter_ends.insert((ends_at, holder.clone()));
+        self.waiters.insert(holder.clone(), Waiter { turn, executors: executors.clone(), ends_at });
         Ok(())
     }
 
     fn leave(&mut self, holder: &ExecutionKey) -> bool {
-        let Some(Place { turn, executors, ends_at }) = self.places.remove(holder) else {
+        let Some(Waiter { turn, executors, ends_at }) = self.waiters.remove(holder) else {
             return false;
         };
-        self.place_ends.remove(&(ends_at, holder.clone()));
+        self.waiter_ends.remove(&(ends_at, holder.clone()));
         self.turns.remove(&turn);
-        self.standing -= executors.len();
+        self.entries -= executors.len();
         for executor in executors {
-            if let Some(line) = self.lines.get_mut(&executor) {
-                line.remove(&turn);
-                if line.is_empty() {
-                    self.lines.remove(&executor);
+            if let Some(queue) = self.queues.get_mut(&executor) {
+                queue.remove(&turn);
+                if queue.is_empty() {
+                    self.queues.remove(&executor);
                 }
             }
         }
         true
     }
 
-    /// Of several lines only the shortest is counted through: a line has no other way to tell.
+    /// Waiters ahead at the executor with the shortest queue.
     fn ahead(&self, holder: &ExecutionKey) -> u64 {
-        let Some(place) = self.places.get(holder) else { return 0 };
-        let lines = place.executors.iter().filter_map(|executor| self.lines.get(executor));
-        let shortest = lines.min_by_key(|line| line.len());
-        shortest.map_or(0, |line| line.range(..place.turn).count() as u64)
+        let Some(waiter) = self.waiters.get(holder) else { return 0 };
+        let queues = waiter.executors.iter().filter_map(|executor| self.queues.get(executor));
+        let shortest = queues.min_by_key(|queue| queue.len());
+        shortest.map_or(0, |queue| queue.range(..waiter.turn).count() as u64)
     }
 }
 

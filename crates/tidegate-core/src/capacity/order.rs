@@ -1,60 +1,60 @@
 use super::{ExecutorId, Ticket};
 use std::time::Duration;
 
-/// What a manager has to do for its dispatcher. Each is answered by one of the dispatcher's methods.
+/// Action that a manager carries out for its dispatcher. Each is answered by one of the dispatcher's methods.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// Send it there: [`answered`](super::Dispatcher::answered).
+    /// Send the attempt to the executor; answered by [`answered`](super::Dispatcher::answered).
     Execute {
-        /// Which attempt.
+        /// Attempt to send.
         ticket: Ticket,
-        /// Where.
+        /// Executor to send to.
         executor: ExecutorId,
     },
-    /// Reserve a slot there first: [`reserved`](super::Dispatcher::reserved).
+    /// Reserve a slot first; answered by [`reserved`](super::Dispatcher::reserved).
     Reserve {
-        /// For which attempt.
+        /// Attempt to reserve for.
         ticket: Ticket,
-        /// Where.
+        /// Executor to reserve at.
         executor: ExecutorId,
     },
-    /// Take a slot of any of these from the ledger first: [`leased`](super::Dispatcher::leased).
+    /// Lease a slot of any of these from the ledger first; answered by [`leased`](super::Dispatcher::leased).
     Lease {
-        /// For which attempt.
+        /// Attempt to lease for.
         ticket: Ticket,
-        /// Of whom.
+        /// Executors with a suitable runtime.
         executors: Vec<ExecutorId>,
     },
-    /// Leave the ledger's line, or give its slot back.
+    /// Leave the ledger's queue, or release the lease.
     Unlease {
-        /// Which attempt.
+        /// Attempt to release.
         ticket: Ticket,
     },
 }
 
-/// What an executor said to an attempt.
+/// Executor's answer to an attempt or a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Answer {
-    /// It has the slot.
+pub enum ExecutorAnswer {
+    /// The attempt has the slot.
     Accepted,
-    /// All slots are taken.
+    /// All slots are in use.
     Full {
-        /// When to come back.
+        /// Pause before the next request.
         retry_after: Duration,
     },
-    /// It can't have heard of the attempt: nobody answers there.
+    /// The executor is unreachable, so the request was not delivered.
     Unreachable,
-    /// The reservation is not there any more.
+    /// The reservation no longer exists.
     Gone,
 }
 
-/// What the ledger said to an attempt.
+/// Ledger's answer to a lease request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeaseAnswer {
-    /// It has a slot there.
+    /// A slot of this executor is leased.
     Granted(ExecutorId),
-    /// It has a place in the ledger's line.
+    /// Queued in the ledger.
     Waiting,
-    /// The ledger can't be asked.
+    /// The ledger can't be reached.
     Unavailable,
 }

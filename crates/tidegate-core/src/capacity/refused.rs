@@ -1,47 +1,47 @@
-use super::ledger::SlotLedger;
+use super::ledger_limits as limits;
 use std::fmt;
 
-/// An execution did not get a slot. Nothing changed.
+/// Refusal of an execution. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExecuteRefused {
-    /// All slots are taken.
+    /// All slots are in use.
     Full,
-    /// The reservation has run out, was given back, or never was.
+    /// The reservation has expired, was released, or never existed.
     Gone,
-    /// The key stands for something else already.
+    /// The key belongs to a different request.
     Conflict,
-    /// It was cancelled before it came.
+    /// The execution was cancelled before it arrived.
     Cancelled,
 }
 
-/// A slot was not reserved. Nothing changed.
+/// Refusal of a reservation. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReserveRefused {
-    /// All slots are taken.
+    /// All slots are in use.
     Full,
-    /// The execution has come already, and needs none.
+    /// The execution has arrived already and needs no reservation.
     Started,
-    /// It was cancelled before it came.
+    /// The execution was cancelled before it arrived.
     Cancelled,
 }
 
-/// A ledger of slots did not do what was asked. Nothing changed.
+/// Refusal by a slot ledger. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LedgerRefused {
-    /// As many wait as may. It may work later.
-    LineFull,
-    /// As many executors are known as may be. It may work later: those that nobody declares are forgotten.
+    /// The queue is full. A retry may succeed.
+    QueueFull,
+    /// Too many executors are known. A retry may succeed: executors that are not declared again are forgotten.
     TooManyExecutors,
-    /// An executor can't have so many slots.
+    /// Too many slots for one executor.
     TooManySlots {
-        /// How many it was to have.
+        /// Number of slots declared.
         given: u32,
     },
     /// The request names no executor.
     NoExecutor,
     /// The request names too many executors.
     RequestTooWide {
-        /// How many it names.
+        /// Number of executors named.
         given: usize,
     },
     /// The name of an executor is empty, too long, or has a control character.
@@ -53,10 +53,10 @@ pub enum LedgerRefused {
 impl fmt::Display for ExecuteRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full => "all slots are taken",
-            Self::Gone => "the reservation is not there any more: reserve again",
-            Self::Conflict => "this id and attempt stand for something else already",
-            Self::Cancelled => "this attempt was cancelled before it came",
+            Self::Full => "all slots are in use",
+            Self::Gone => "the reservation no longer exists: reserve again",
+            Self::Conflict => "this id and attempt belong to a different request",
+            Self::Cancelled => "this attempt was cancelled before it arrived",
         })
     }
 }
@@ -68,9 +68,9 @@ impl std::error::Error for ExecuteRefused {}
 impl fmt::Display for ReserveRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full => "all slots are taken",
-            Self::Started => "this attempt has been started already",
-            Self::Cancelled => "this attempt was cancelled before it came",
+            Self::Full => "all slots are in use",
+            Self::Started => "this attempt has already started",
+            Self::Cancelled => "this attempt was cancelled before it arrived",
         })
     }
 }
@@ -80,34 +80,37 @@ impl std::error::Error for ReserveRefused {}
 // === impl LedgerRefused ===
 
 impl LedgerRefused {
-    /// Whether trying again later may help.
+    /// True if a retry may succeed.
     #[must_use]
     pub const fn is_temporary(self) -> bool {
-        matches!(self, Self::LineFull | Self::TooManyExecutors)
+        matches!(self, Self::QueueFull | Self::TooManyExecutors)
     }
 }
 
 impl fmt::Display for LedgerRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LineFull => {
-                let (waiters, places) = (SlotLedger::WAITERS_MAX, SlotLedger::STANDING_MAX);
-                write!(f, "{waiters} wait for slots, or in {places} places: ask again later")
+            Self::QueueFull => {
+                let (waiters, entries) = (limits::WAITERS_MAX, limits::QUEUE_ENTRIES_MAX);
+                write!(
+                    f,
+                    "the queue for slots is full ({waiters} waiters or {entries} entries): retry later"
+                )
             }
             Self::TooManyExecutors => {
-                write!(f, "{} executors are known, and no more can be", SlotLedger::EXECUTORS_MAX)
+                write!(f, "at most {} executors can be known", limits::EXECUTORS_MAX)
             }
             Self::TooManySlots { given } => {
-                let max = SlotLedger::SLOTS_MAX;
-                write!(f, "an executor has at most {max} slots, and not {given}")
+                let max = limits::SLOTS_MAX;
+                write!(f, "an executor has at most {max} slots, not {given}")
             }
             Self::NoExecutor => f.write_str("the request names no executor: name at least one"),
             Self::RequestTooWide { given } => {
-                let max = SlotLedger::REQUEST_EXECUTORS_MAX;
-                write!(f, "a request names at most {max} executors, and not {given}")
+                let max = limits::REQUEST_EXECUTORS_MAX;
+                write!(f, "a request names at most {max} executors, not {given}")
             }
             Self::BadName => {
-                let max = SlotLedger::NAME_BYTES_MAX;
+                let max = limits::NAME_BYTES_MAX;
                 write!(f, "an executor's name has 1 … {max} bytes and no control character")
             }
         }

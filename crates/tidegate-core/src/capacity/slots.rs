@@ -3,14 +3,14 @@ use crate::task::ExecutionKey;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// The slots of one executor, as the executor itself keeps them: the last word on its capacity.
+/// Slots of one executor, counted by the executor itself: its decision is final.
 ///
-/// Every method is one step: what it decides is in force when it returns, so that a caller who asks before its
-/// first await can't be raced. `now` is the executor's monotonic clock.
+/// Every method is one atomic step: a caller that decides before its first await can't be raced. `now` is the
+/// executor's monotonic clock.
 ///
 /// - Running and reserved together are never more than `max`.
-/// - Each grant has a fence, higher than any before; a word with another fence changes nothing.
-/// - A key that is asked for twice is granted once, and gets the first answer again.
+/// - Each grant has a fence, higher than any before; a request with another fence changes nothing.
+/// - A repeated request for a key is granted once, and gets the first answer again.
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,53 +34,53 @@ pub struct ExecutorSlots {
     running: BTreeMap<ExecutionKey, Run>,
     reserved: BTreeMap<ExecutionKey, Reservation>,
     past: BTreeMap<ExecutionKey, Past>,
-    /// What is over, and what was cancelled before it came: the oldest first, and each within its own bound.
-    /// Cancelling what nobody sends must not make the executor forget what it has run.
+    /// Keys that ended, and keys cancelled before they arrived, oldest first, each with its own bound: cancelling
+    /// unknown keys must not evict the record of real executions.
     ended_order: VecDeque<ExecutionKey>,
     cancelled_order: VecDeque<ExecutionKey>,
     past_max: usize,
 }
 
-/// A slot that is kept for an execution which has yet to come.
+/// Slot reserved for an execution that has not arrived yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reservation {
-    /// Its fence, and its name.
+    /// Fence, which also identifies the reservation.
     pub fence: u64,
-    /// Until when it is kept, by the executor's clock.
+    /// End of the reservation, by the executor's clock.
     pub expires_at: Duration,
 }
 
-/// A slot that is an execution's.
+/// Slot granted to an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// Its fence.
+    /// Fence of the grant.
     pub fence: u64,
-    /// Whether it is to be started; otherwise it was before, and this is the same answer again.
+    /// True if the execution is to be started; false if it was started before and this repeats the answer.
     pub first: bool,
 }
 
-/// What was found when an execution was to be cancelled.
+/// State found when an execution was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
-    /// It runs, and has to be stopped; its slot is taken until it is.
+    /// Running: the caller has to stop it, and its slot stays in use until then.
     Running {
-        /// Its fence.
+        /// Fence of the running execution.
         fence: u64,
     },
-    /// It had ended.
+    /// Already ended.
     Ended,
-    /// It had not come yet, and will be refused when it does.
-    Ahead,
+    /// Not arrived yet; the executor will refuse it.
+    BeforeArrival,
 }
 
-/// How full an executor is.
+/// Occupancy of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
     /// Executions that hold a slot.
     pub running: u32,
-    /// Slots that are kept for executions to come.
+    /// Slots reserved for executions that have not arrived.
     pub reserved: u32,
-    /// All slots.
+    /// Number of slots.
     pub max: u32,
 }
 
@@ -94,14 +94,14 @@ struct Run {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Lease {
-    /// It runs to its end, whoever asks.
-    Without,
+    /// Runs to its end without renewals.
+    Unlimited,
     Held {
         ttl: Duration,
         expires_at: Duration,
     },
-    /// It ran out and was named: the execution is being stopped.
-    Over,
+    /// Expired and returned by [`expire`](ExecutorSlots::expire): the execution is being stopped.
+    Expired,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,12 +113,11 @@ enum Past {
 // === impl ExecutorSlots ===
 
 impl ExecutorSlots {
-    /// How many executions are remembered that are over. An answer that was lost is asked for again within
-    /// seconds.
+    /// Ended executions that are remembered. A lost answer is asked for again within seconds.
     pub const PAST_MAX: usize = 4_096;
 
-    /// So many slots, all free. The first fence is one above `fence_floor`, which has to be higher than every
-    /// fence that an earlier life of this executor has given.
+    /// Creates `max` free slots. `fence_floor` must be at least the highest fence given before a restart; the
+    /// first fence is one above it.
     #[must_use]
     pub fn new(max: u32, fence_floor: u64) -> Self {
         Self {
@@ -133,18 +132,17 @@ impl ExecutorSlots {
         }
     }
 
-    /// The same, remembering at most so many executions that are over, and as many that were cancelled before they
-    /// came.
+    /// Sets the number of ended executions to remember, and of those cancelled before they arrived.
     #[must_use]
-    pub fn remembering(mut self, past_max: usize) -> Self {
+    pub fn with_past_max(mut self, past_max: usize) -> Self {
         self.past_max = past_max;
         self
     }
 
-    /// How full it is. Reservations that have run out don't count.
+    /// Current occupancy. Expired reservations don't count.
     #[must_use]
     pub fn occupancy(&self, now: Duration) -> Occupancy {
-        let live = self.reserved.values().filter(|held| held.expires_at > now);
+        let live = self.reserved.values().filter(|reserved| reserved.expires_at > now);
         Occupancy {
             running: count(self.running.len()),
             reserved: count(live.count()),
@@ -152,12 +150,12 @@ impl ExecutorSlots {
         }
     }
 
-    /// Keeps a slot for an execution that is to come within `ttl`. Asked again for the same, it gives the same
-    /// one.
+    /// Reserves a slot for an execution that arrives within `ttl`. A repeated request returns the same
+    /// reservation.
     ///
     /// # Errors
     ///
-    /// When all slots are taken, or when the execution has come already.
+    /// If all slots are in use, or the execution has arrived already.
     pub fn reserve(
         &mut self,
         key: &ExecutionKey,
@@ -165,8 +163,8 @@ impl ExecutorSlots {
         now: Duration,
     ) -> Result<Reservation, ReserveRefused> {
         self.expire_reservations(now);
-        if let Some(held) = self.reserved.get(key) {
-            return Ok(*held);
+        if let Some(reserved) = self.reserved.get(key) {
+            return Ok(*reserved);
         }
         if self.running.contains_key(key) {
             return Err(ReserveRefused::Started);
@@ -179,20 +177,21 @@ impl ExecutorSlots {
         if self.taken() >= self.max {
             return Err(ReserveRefused::Full);
         }
-        let held = Reservation { fence: self.take_fence(), expires_at: now.saturating_add(ttl) };
-        self.reserved.insert(key.clone(), held);
-        Ok(held)
+        let reserved =
+            Reservation { fence: self.take_fence(), expires_at: now.saturating_add(ttl) };
+        self.reserved.insert(key.clone(), reserved);
+        Ok(reserved)
     }
 
-    /// Gives an execution its slot: the one that was reserved for it, or a free one.
+    /// Grants an execution its slot: the reserved one, or a free one.
     ///
-    /// The fingerprint tells whether a second request with the same key asks for the same. With a lease, an
-    /// execution of which nobody asks for so long is to be stopped: [`expire`](Self::expire) names it.
+    /// The fingerprint distinguishes a repeated request from a different one with the same key. With a lease, an
+    /// execution that is not renewed in time has to be stopped: [`expire`](Self::expire) returns it.
     ///
     /// # Errors
     ///
-    /// When all slots are taken, the reservation is not there any more, the execution was cancelled before it
-    /// came, or the key stands for something else.
+    /// If all slots are in use, the reservation no longer exists, the execution was cancelled before it arrived,
+    /// or the key belongs to a different request.
     pub fn execute(
         &mut self,
         key: &ExecutionKey,
@@ -202,25 +201,25 @@ impl ExecutorSlots {
         now: Duration,
     ) -> Result<Granted, ExecuteRefused> {
         self.expire_reservations(now);
-        if let Some(again) = self.known(key, fingerprint, reservation) {
+        if let Some(again) = self.first_answer(key, fingerprint, reservation) {
             return again.map(|fence| Granted { fence, first: false });
         }
-        let held = self.reserved.get(key).copied();
-        let fence = match (reservation, held) {
-            (Some(asked), Some(held)) if held.fence == asked => held.fence,
+        let reserved = self.reserved.get(key).copied();
+        let fence = match (reservation, reserved) {
+            (Some(requested), Some(reserved)) if reserved.fence == requested => reserved.fence,
             (Some(_), _) => return Err(ExecuteRefused::Gone),
-            // Without its number, but it is this execution's slot all the same.
-            (None, Some(held)) => held.fence,
+            // The request names no reservation, but the slot is reserved for this execution.
+            (None, Some(reserved)) => reserved.fence,
             (None, None) if self.taken() < self.max => self.take_fence(),
             (None, None) => return Err(ExecuteRefused::Full),
         };
-        let reservation = self.reserved.remove(key).map(|held| held.fence);
-        let lease = lease.map_or(Lease::Without, |ttl| Lease::held(ttl, now));
+        let reservation = self.reserved.remove(key).map(|reserved| reserved.fence);
+        let lease = lease.map_or(Lease::Unlimited, |ttl| Lease::starting(ttl, now));
         self.running.insert(key.clone(), Run { fence, fingerprint, reservation, lease });
         Ok(Granted { fence, first: true })
     }
 
-    fn known(
+    fn first_answer(
         &self,
         key: &ExecutionKey,
         fingerprint: u64,
@@ -237,15 +236,14 @@ impl ExecutorSlots {
         if first != fingerprint {
             return Some(Err(ExecuteRefused::Conflict));
         }
-        // A reservation that is not the one it was committed with has run out, and was another's.
-        match reservation.is_none_or(|asked| first_reservation == Some(asked)) {
+        // A reservation other than the one it started with has expired.
+        match reservation.is_none_or(|requested| first_reservation == Some(requested)) {
             true => Some(Ok(fence)),
             false => Some(Err(ExecuteRefused::Gone)),
         }
     }
 
-    /// An execution is over, and its slot free. False, and nothing changes, when that fence does not hold a slot:
-    /// it was over before, or the word is about another life of it.
+    /// Ends an execution and frees its slot. Returns false and changes nothing if `fence` holds no slot.
     pub fn finish(&mut self, key: &ExecutionKey, fence: u64) -> bool {
         let Some(run) = self.running.get(key).filter(|run| run.fence == fence).copied() else {
             return false;
@@ -256,35 +254,35 @@ impl ExecutorSlots {
         true
     }
 
-    /// Gives a reservation back. False, and nothing changes, when it is not there any more or is another's.
+    /// Releases a reservation. Returns false and changes nothing if it no longer exists or has another fence.
     pub fn unreserve(&mut self, key: &ExecutionKey, fence: u64) -> bool {
-        let own = self.reserved.get(key).is_some_and(|held| held.fence == fence);
+        let own = self.reserved.get(key).is_some_and(|reserved| reserved.fence == fence);
         if own {
             self.reserved.remove(key);
         }
         own
     }
 
-    /// Somebody still asks for an execution: its lease starts anew, and never ends earlier than before. False when
-    /// that fence holds no slot, or when the lease has run out, also where [`expire`](Self::expire) has yet to
-    /// name it. Without a fence, whoever knows the key may renew.
+    /// Renews the lease of an execution, never shortening it. Returns false if `fence` holds no slot or the lease
+    /// has expired, even if [`expire`](Self::expire) has not returned it yet. Unlimited a fence, the key alone
+    /// suffices.
     pub fn renew(&mut self, key: &ExecutionKey, fence: Option<u64>, now: Duration) -> bool {
         let Some(run) = self.running.get_mut(key) else { return false };
         if fence.is_some_and(|fence| fence != run.fence) {
             return false;
         }
         match &mut run.lease {
-            Lease::Without => true,
+            Lease::Unlimited => true,
             Lease::Held { ttl, expires_at } if *expires_at > now => {
                 *expires_at = (*expires_at).max(now.saturating_add(*ttl));
                 true
             }
-            Lease::Held { .. } | Lease::Over => false,
+            Lease::Held { .. } | Lease::Expired => false,
         }
     }
 
-    /// An execution is not wanted. What has not come yet is refused when it comes, so that a request which is
-    /// still on its way can't start it.
+    /// Cancels an execution. One that has not arrived yet is refused when it arrives, so that a delayed request
+    /// can't start it.
     pub fn cancel(&mut self, key: &ExecutionKey) -> Cancelled {
         if let Some(run) = self.running.get(key) {
             return Cancelled::Running { fence: run.fence };
@@ -292,43 +290,43 @@ impl ExecutorSlots {
         self.reserved.remove(key);
         match self.past.get(key) {
             Some(Past::Ended { .. }) => Cancelled::Ended,
-            Some(Past::Cancelled) => Cancelled::Ahead,
+            Some(Past::Cancelled) => Cancelled::BeforeArrival,
             None => {
                 self.remember(key, Past::Cancelled);
-                Cancelled::Ahead
+                Cancelled::BeforeArrival
             }
         }
     }
 
-    /// Frees the slots of reservations that have run out, and names the executions whose lease has: those are to
-    /// be stopped, and hold their slot until they are.
+    /// Frees expired reservations, and returns the executions whose lease has expired: the caller stops them, and
+    /// they hold their slot until they end.
     pub fn expire(&mut self, now: Duration) -> Vec<(ExecutionKey, u64)> {
         self.expire_reservations(now);
         let mut out = Vec::new();
         for (key, run) in &mut self.running {
             if run.lease.expires_at().is_some_and(|expires_at| expires_at <= now) {
-                run.lease = Lease::Over;
+                run.lease = Lease::Expired;
                 out.push((key.clone(), run.fence));
             }
         }
         out
     }
 
-    /// Frees the slots of reservations that have run out, and says how many. Every other method does so first.
+    /// Frees expired reservations and returns their number. Every other method does this first.
     pub fn expire_reservations(&mut self, now: Duration) -> usize {
         let before = self.reserved.len();
-        self.reserved.retain(|_, held| held.expires_at > now);
+        self.reserved.retain(|_, reserved| reserved.expires_at > now);
         before - self.reserved.len()
     }
 
-    /// When [`expire`](Self::expire) will next have something to do.
+    /// Time at which [`expire`](Self::expire) next has something to do.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Duration> {
         let leases = self.running.values().filter_map(|run| run.lease.expires_at());
-        leases.chain(self.reserved.values().map(|held| held.expires_at)).min()
+        leases.chain(self.reserved.values().map(|reserved| reserved.expires_at)).min()
     }
 
-    /// The executions that hold a slot, with their fences.
+    /// Executions that hold a slot, with their fences.
     pub fn running(&self) -> impl Iterator<Item = (&ExecutionKey, u64)> {
         self.running.iter().map(|(key, run)| (key, run.fence))
     }
@@ -343,7 +341,7 @@ impl ExecutorSlots {
         fence
     }
 
-    /// A key is remembered once: what has ended can't be cancelled before it comes, nor the other way round.
+    /// Remembers a key once: an ended key can't be cancelled ahead of its arrival, nor the reverse.
     fn remember(&mut self, key: &ExecutionKey, past: Past) {
         let order = match past {
             Past::Ended { .. } => &mut self.ended_order,
@@ -362,14 +360,14 @@ impl ExecutorSlots {
 // === impl Lease ===
 
 impl Lease {
-    fn held(ttl: Duration, now: Duration) -> Self {
+    fn starting(ttl: Duration, now: Duration) -> Self {
         Self::Held { ttl, expires_at: now.saturating_add(ttl) }
     }
 
     fn expires_at(self) -> Option<Duration> {
         match self {
             Self::Held { expires_at, .. } => Some(expires_at),
-            Self::Without | Self::Over => None,
+            Self::Unlimited | Self::Expired => None,
         }
     }
 }
@@ -377,7 +375,7 @@ impl Lease {
 // === impl Occupancy ===
 
 impl Occupancy {
-    /// Slots that nobody has.
+    /// Free slots.
     #[must_use]
     pub fn free(self) -> u32 {
         self.max.saturating_sub(self.running + self.reserved)

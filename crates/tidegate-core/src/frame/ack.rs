@@ -1,24 +1,23 @@
-use super::cbor_reader::CborReader;
-use super::cbor_writer::write_frame;
+use super::cbor::{CborReader, write_frame};
 use super::{FrameError, FrameKind, RawFrame, SeqRanges};
 use crate::signal::BackpressureSignal;
 use bytes::Bytes;
 
-/// These batches are durable, now or from before: their sender may forget them.
+/// Ack: these batches are durable, and their sender may forget them.
 ///
-/// One answer for as many batches as became durable together.
+/// One ack names all batches that became durable together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// Which ones: [`SEQ_WINDOW`](crate::sequence::SEQ_WINDOW) at the most.
+    /// Numbers of the batches: at most [`SEQ_WINDOW`](crate::sequence::SEQ_WINDOW).
     pub seqs: SeqRanges,
-    /// How much the receiver asks to hold back from now on.
+    /// Backpressure signal of the receiver.
     pub signal: BackpressureSignal,
 }
 
 // === impl Ack ===
 
 impl Ack {
-    /// Appends the frame.
+    /// Appends the frame to `out`.
     pub fn encode_into(&self, out: &mut Vec<u8>) {
         write_frame(out, FrameKind::Ack, FrameKind::Ack.class(), |writer| {
             writer.array(2);
@@ -27,7 +26,7 @@ impl Ack {
         });
     }
 
-    /// The frame by itself.
+    /// Encodes the frame.
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
@@ -35,17 +34,17 @@ impl Ack {
         out.into()
     }
 
-    /// Appends as many frames as it takes to name all of these, in any order and with repeats. Tells how many
-    /// frames: none for none, one for up to 1,024 batches.
+    /// Appends as many frames as needed to name all of `seqs`, in any order and with repeats. Returns the number
+    /// of frames: one for up to 1,024 batches, none for none.
     pub fn encode_all(seqs: &mut [u64], signal: BackpressureSignal, out: &mut Vec<u8>) -> usize {
         SeqRanges::parts(seqs).map(|seqs| Self { seqs, signal }.encode_into(out)).count()
     }
 
-    /// Reads one.
+    /// Decodes an ack.
     ///
     /// # Errors
     ///
-    /// When the frame is no ack, or its body not that of one.
+    /// If the frame is no ack, or its body is malformed.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
         frame.must_be(FrameKind::Ack)?;
         let mut reader = CborReader::new(&frame.body);

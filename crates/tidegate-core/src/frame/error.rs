@@ -1,152 +1,154 @@
-use super::{FrameKind, HEADER_BYTES, LABELS_BYTES_MAX, NAME_BYTES_MAX, PROTOCOL_VERSION};
-use super::{RejectReason, SenderName};
+use super::kind::{FrameKind, HEADER_BYTES, PROTOCOL_VERSION};
+use super::limits::{LABELS_BYTES_MAX, NAME_BYTES_MAX};
+use super::reject_reason::RejectReason;
+use super::sender_name::SenderName;
 use crate::admission::MessageClass;
 use crate::usage::QuantityError;
 use std::fmt;
 
-/// What is wrong with a frame.
+/// Error of a frame.
 ///
-/// Some [break the framing](Self::breaks_framing): where the next frame begins is not known, and the connection
-/// can only be closed. After all others the connection lives on.
+/// Some [break the framing](Self::breaks_framing): the start of the next frame is unknown, and the connection has
+/// to be closed. After all others the connection continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// Its length is more than a frame may have. Breaks the framing.
+    /// The length is above the limit. Breaks the framing.
     TooLong {
-        /// What stands at its head.
+        /// Length in the header.
         length: u32,
-        /// The most that may stand there.
+        /// Limit of the length.
         length_max: u32,
     },
-    /// Its length is less than a header has. Breaks the framing.
+    /// The length is below that of a header. Breaks the framing.
     TooShort {
-        /// What stands at its head.
+        /// Length in the header.
         length: u32,
     },
-    /// It is of another version of the protocol. Breaks the framing.
+    /// Unknown version of the protocol. Breaks the framing.
     UnknownVersion {
-        /// Which one.
+        /// Version given.
         given: u8,
     },
-    /// No kind has this number.
+    /// Unknown number of a kind.
     UnknownKind {
-        /// Which one.
+        /// Number given.
         given: u8,
     },
-    /// No class has this number.
+    /// Unknown number of a class.
     UnknownClass {
-        /// Which one.
+        /// Number given.
         given: u8,
     },
-    /// It claims a class above that of its kind.
+    /// The class is above that of the kind.
     ClassTooHigh {
-        /// Its kind.
+        /// Kind of the frame.
         kind: FrameKind,
-        /// What it claims.
+        /// Class claimed.
         class: MessageClass,
-        /// The batch's number, if it can be read.
+        /// Number of the batch, if readable.
         seq: Option<u64>,
     },
-    /// It is of a kind that was not expected here.
+    /// Unexpected kind.
     WrongKind {
-        /// What was expected.
+        /// Kind expected.
         expected: FrameKind,
-        /// What it is.
+        /// Kind given.
         given: FrameKind,
     },
-    /// Its body is not CBOR, or not what its kind has there.
+    /// The body is not CBOR, or not that of its kind.
     BadBody {
-        /// Where in the body.
+        /// Offset in the body.
         at: usize,
-        /// What was expected there.
+        /// Item expected there.
         expected: &'static str,
     },
-    /// Something follows the end of its body.
+    /// Bytes follow the end of the body.
     TrailingBytes {
-        /// How many bytes.
+        /// Number of bytes.
         bytes: usize,
     },
-    /// A batch with more records than one may have.
+    /// A batch with too many records.
     TooManyRecords {
-        /// How many it says it has.
+        /// Number of records.
         given: u64,
-        /// How many it may have.
+        /// Limit.
         max: u32,
     },
-    /// A batch with more names than one may have.
+    /// A batch with too many names.
     TooManyNames {
-        /// How many it says it has.
+        /// Number of names.
         given: u64,
-        /// How many it may have.
+        /// Limit.
         max: u32,
     },
-    /// A name in the table of a batch that can't be one.
+    /// An invalid name in the table of a batch.
     BadName {
-        /// Its place in the table.
+        /// Index in the table.
         index: u32,
-        /// What is wrong with it.
+        /// Fault of the name.
         fault: NameFault,
     },
-    /// A record that can't be one.
+    /// An invalid record.
     BadRecord {
-        /// Its place in the batch.
+        /// Index in the batch.
         index: u32,
-        /// What is wrong with it.
+        /// Fault of the record.
         fault: RecordFault,
     },
-    /// A number that can't be a batch's: 0, or not greater than what its sender has settled.
+    /// An invalid batch number: 0, or not above the settled number.
     BadSeq {
-        /// The number.
+        /// Number of the batch.
         seq: u64,
-        /// What the same batch says is settled.
+        /// Settled number in the same batch.
         settled: u64,
     },
-    /// A sender's name that can't be one.
+    /// An invalid sender name.
     BadSender,
 }
 
-/// What is wrong with a tenant, a meter or labels.
+/// Fault of a tenant, a meter or labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameFault {
-    /// A tenant or a meter without a letter.
+    /// Empty tenant or meter.
     Empty,
-    /// Longer than [`NAME_BYTES_MAX`], labels than [`LABELS_BYTES_MAX`].
+    /// Longer than [`NAME_BYTES_MAX`], or for labels than [`LABELS_BYTES_MAX`].
     TooLong,
-    /// It contains a control character.
+    /// Contains a control character.
     ControlCharacter,
 }
 
-/// What is wrong with a record.
+/// Fault of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordFault {
-    /// It is no array of four or five.
+    /// Not an array of four or five.
     Shape,
-    /// It points behind the end of the table of names.
+    /// Index beyond the table of names.
     NoSuchName,
-    /// Its tenant.
+    /// Fault of the tenant.
     Tenant(NameFault),
-    /// Its meter.
+    /// Fault of the meter.
     Meter(NameFault),
-    /// Its labels.
+    /// Fault of the labels.
     Labels(NameFault),
-    /// Its quantity is a float, which can't be added without errors.
+    /// The quantity is a float, which can't be summed exactly.
     Float,
-    /// Its quantity is no number, or too great.
+    /// The quantity is no number, or out of range.
     Quantity(QuantityError),
-    /// Its time is no integer of 64 bits.
+    /// The time is no 64-bit integer.
     Time,
 }
 
 // === impl FrameError ===
 
 impl FrameError {
-    /// Whether nobody knows where the next frame begins, so that the connection must be closed.
+    /// True if the start of the next frame is unknown, so that the connection must be closed.
     #[must_use]
     pub const fn breaks_framing(&self) -> bool {
         matches!(self, Self::TooLong { .. } | Self::TooShort { .. } | Self::UnknownVersion { .. })
     }
 
-    /// A stable name, for labels of metrics and for logs.
+    /// Stable name for metric labels and logs.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
@@ -168,7 +170,7 @@ impl FrameError {
         }
     }
 
-    /// What its sender is told. It is final each time: the same bytes would be as wrong again.
+    /// Reason in the reject to the sender. Always final: the same bytes would fail again.
     #[must_use]
     pub const fn reject_reason(&self) -> RejectReason {
         match self {
@@ -186,17 +188,17 @@ impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong { length, length_max } => {
-                write!(f, "a frame of length {length}: at most {length_max} is taken")
+                write!(f, "a frame of length {length}: at most {length_max} is allowed")
             }
             Self::TooShort { length } => {
                 let least = HEADER_BYTES - 4;
                 write!(f, "a frame of length {length}: its header alone has {least} bytes")
             }
             Self::UnknownVersion { given } => {
-                write!(f, "version {given} of the protocol: version {PROTOCOL_VERSION} is spoken")
+                write!(f, "protocol version {given}: this receiver supports {PROTOCOL_VERSION}")
             }
-            Self::UnknownKind { given } => write!(f, "no kind of frame has the number {given}"),
-            Self::UnknownClass { given } => write!(f, "no class has the number {given}"),
+            Self::UnknownKind { given } => write!(f, "unknown frame kind {given}"),
+            Self::UnknownClass { given } => write!(f, "unknown class {given}"),
             Self::ClassTooHigh { kind, class, .. } => {
                 let highest = kind.class().name();
                 write!(f, "a {kind} may not be {}: at most {highest}", class.name())
@@ -207,7 +209,7 @@ impl fmt::Display for FrameError {
             Self::BadBody { at, expected } => {
                 write!(f, "byte {at} of the body: expected {expected}")
             }
-            Self::TrailingBytes { bytes } => write!(f, "{bytes} bytes behind the end of the body"),
+            Self::TrailingBytes { bytes } => write!(f, "{bytes} bytes after the end of the body"),
             Self::TooManyRecords { given, max } => write!(f, "{given} records: at most {max}"),
             Self::TooManyNames { given, max } => write!(f, "{given} names: at most {max}"),
             Self::BadName { index, fault } => write!(f, "name {index}: {fault}"),
@@ -246,7 +248,7 @@ impl fmt::Display for RecordFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shape => f.write_str("expected [tenant, meter, quantity, time_ns, labels?]"),
-            Self::NoSuchName => f.write_str("points behind the end of the names"),
+            Self::NoSuchName => f.write_str("index beyond the end of the names"),
             Self::Tenant(fault) => write!(f, "its tenant: {fault}"),
             Self::Meter(fault) => write!(f, "its meter: {fault}"),
             Self::Labels(fault) => write!(f, "its labels: {fault}"),

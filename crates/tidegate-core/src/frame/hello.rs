@@ -1,62 +1,61 @@
-use super::cbor_reader::CborReader;
-use super::cbor_writer::write_frame;
+use super::cbor::{CborReader, write_frame};
 use super::text::cut;
 use super::{FrameError, FrameKind, FrameLimits, PROTOCOL_VERSION, RawFrame, SenderName};
 use crate::sequence::{SEQ_WINDOW, SeqWindow};
 use crate::signal::BackpressureSignal;
 use bytes::Bytes;
 
-/// The first item of a sender's hello.
+/// First item of a sender's hello.
 const FROM_SENDER: u64 = 0;
 
-/// The first item of a receiver's hello.
+/// First item of a receiver's hello.
 const FROM_RECEIVER: u64 = 1;
 
-/// More versions than will ever be spoken at once.
+/// Maximum number of versions in a hello.
 const VERSIONS_MAX: u64 = 16;
 
-/// A sender's first frame: who it is.
+/// First frame of a sender: its identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Under what name its batches are numbered.
+    /// Name under which its batches are numbered.
     pub sender: SenderName,
-    /// The versions of the protocol it speaks.
+    /// Protocol versions it supports.
     pub versions: Vec<u8>,
-    /// What program it is, for logs: at most [`Hello::SOFTWARE_BYTES_MAX`] bytes.
+    /// Program name for logs: at most [`Hello::SOFTWARE_BYTES_MAX`] bytes.
     pub software: String,
 }
 
-/// The receiver's first frame, in answer to a [`Hello`]: within what limits it may be sent to, and what it has.
+/// First frame of a receiver, in answer to a [`Hello`]: its limits and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
-    /// The version of the protocol it chose among the sender's.
+    /// Protocol version chosen among the sender's.
     pub version: u8,
-    /// What it takes in one frame.
+    /// Limits of one frame.
     pub limits: FrameLimits,
-    /// How many batches may be sent before the first of them is answered. 1 … 1,024.
+    /// Maximum number of unanswered batches. 1 … 1,024.
     pub batches_in_flight_max: u32,
-    /// All of this sender's batches up to this number are over: durable, or settled by the sender.
+    /// Number up to which all of this sender's batches are done: durable, or settled by the sender.
     pub settled_low: u64,
-    /// Which ones beyond are durable, when the receiver says it exactly.
+    /// Durable batches beyond that, if the receiver reports them.
     pub seen: Option<SeqWindow>,
-    /// How much the receiver asks to hold back.
+    /// Backpressure signal of the receiver.
     pub signal: BackpressureSignal,
 }
 
 // === impl Hello ===
 
 impl Hello {
-    /// The longest name of a program.
+    /// Maximum length of the program name, in bytes.
     pub const SOFTWARE_BYTES_MAX: usize = 128;
 
-    /// Of a sender that speaks this version.
+    /// Creates the hello of a sender with the current version.
     #[must_use]
     pub fn new(sender: SenderName, software: &str) -> Self {
         let software = cut(software, Self::SOFTWARE_BYTES_MAX).to_owned();
         Self { sender, versions: vec![PROTOCOL_VERSION], software }
     }
 
-    /// Appends the frame.
+    /// Appends the frame to `out`.
     pub fn encode_into(&self, out: &mut Vec<u8>) {
         write_frame(out, FrameKind::Hello, FrameKind::Hello.class(), |writer| {
             writer.array(4);
@@ -70,7 +69,7 @@ impl Hello {
         });
     }
 
-    /// The frame by itself.
+    /// Encodes the frame.
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
@@ -78,11 +77,11 @@ impl Hello {
         out.into()
     }
 
-    /// Reads one.
+    /// Decodes a sender's hello.
     ///
     /// # Errors
     ///
-    /// When the frame is no hello of a sender, or its body not that of one.
+    /// If the frame is no hello of a sender, or its body is malformed.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
         frame.must_be(FrameKind::Hello)?;
         let mut reader = CborReader::new(&frame.body);
@@ -133,7 +132,7 @@ fn software(reader: &mut CborReader<'_>) -> Result<String, FrameError> {
 // === impl Welcome ===
 
 impl Welcome {
-    /// Appends the frame.
+    /// Appends the frame to `out`.
     pub fn encode_into(&self, out: &mut Vec<u8>) {
         write_frame(out, FrameKind::Hello, FrameKind::Hello.class(), |writer| {
             writer.array(9);
@@ -152,7 +151,7 @@ impl Welcome {
         });
     }
 
-    /// The frame by itself.
+    /// Encodes the frame.
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
@@ -160,7 +159,7 @@ impl Welcome {
         out.into()
     }
 
-    /// Whether a batch is over, as far as the receiver said: it need not be sent (again).
+    /// True if the receiver reported a batch as done: it need not be sent again.
     #[must_use]
     pub fn has(&self, seq: u64) -> bool {
         use crate::sequence::Seen;
@@ -168,11 +167,11 @@ impl Welcome {
         seq <= self.settled_low || seen == Some(Seen::Before)
     }
 
-    /// Reads one.
+    /// Decodes a receiver's hello.
     ///
     /// # Errors
     ///
-    /// When the frame is no hello of a receiver, its body not that of one, or its limits can't be met.
+    /// If the frame is no hello of a receiver, its body is malformed, or its limits are out of range.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
         frame.must_be(FrameKind::Hello)?;
         let mut reader = CborReader::new(&frame.body);

@@ -2,24 +2,24 @@ use crate::admission::{MessageClass, MessageKind};
 use serde::Serialize;
 use std::fmt;
 
-/// The version of the protocol that this is.
+/// Version of the protocol.
 pub const PROTOCOL_VERSION: u8 = 1;
 
-/// What stands before the body: the length (4 bytes), the version, the kind and the class.
+/// Length of the header in bytes: the length (4 bytes), the version, the kind and the class.
 pub const HEADER_BYTES: usize = 7;
 
-/// What a frame is.
+/// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum FrameKind {
-    /// Who speaks, and within what limits: the first frame in either direction.
+    /// Identity and limits: the first frame in either direction.
     Hello = 1,
     /// Records, numbered by their sender.
     Batch = 2,
-    /// These batches are durable.
+    /// Acknowledgement of durable batches.
     Ack = 3,
-    /// This batch was not taken.
+    /// Rejection of a batch.
     Reject = 4,
 }
 
@@ -29,7 +29,7 @@ impl FrameKind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Hello, Self::Batch, Self::Ack, Self::Reject];
 
-    /// The name used in labels, answers and logs.
+    /// Name in labels, responses and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,19 +40,19 @@ impl FrameKind {
         }
     }
 
-    /// The byte that stands for it in a frame.
+    /// Number in a frame.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// What a byte in a frame stands for.
+    /// Kind of a number in a frame.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// Its row in the one table of classification.
+    /// Row in the classification table.
     #[must_use]
     pub const fn message_kind(self) -> MessageKind {
         match self {
@@ -63,14 +63,14 @@ impl FrameKind {
         }
     }
 
-    /// The class of a frame that claims no lower one.
+    /// Default class of the kind.
     #[must_use]
     pub const fn class(self) -> MessageClass {
         self.message_kind().class()
     }
 
-    /// Whether a frame of this kind may claim a class: its own or a lower one. Otherwise a sender could have its
-    /// records served before everybody else's by calling them control.
+    /// True if a frame of this kind may claim a class: its own or a lower one. Otherwise a sender could get its
+    /// records served first by calling them control.
     #[must_use]
     pub const fn may_claim(self, class: MessageClass) -> bool {
         class.index() >= self.class().index()

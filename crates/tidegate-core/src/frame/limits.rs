@@ -1,59 +1,58 @@
 use super::HEADER_BYTES;
 use std::fmt;
 
-/// The longest tenant and the longest meter, in bytes.
+/// Maximum length of a tenant or a meter, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
-/// The longest labels of a record, in bytes.
+/// Maximum length of a record's labels, in bytes.
 pub const LABELS_BYTES_MAX: usize = 1024;
 
-/// What a receiver takes at the most in one frame. It says so in its hello.
+/// Limits of one frame, announced in the receiver's hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameLimits {
-    /// The longest frame, in bytes, with its length and everything else before the body. 2,048 … 16 MiB,
-    /// by default 64 KiB.
+    /// Maximum length of a frame including its header, in bytes. 2,048 … 16 MiB, 64 KiB by default.
     pub frame_bytes_max: u32,
-    /// The most records in a batch. 1 … 65,536, by default 4,096.
+    /// Maximum number of records in a batch. 1 … 65,536, 4,096 by default.
     pub batch_records_max: u32,
-    /// The most names in the table of a batch. 3 … 65,536, by default 4,096.
+    /// Maximum number of names in the table of a batch. 3 … 65,536, 4,096 by default.
     pub batch_names_max: u32,
 }
 
-/// Limits that can't work.
+/// Error of frame limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameLimitsError {
-    /// Which one.
+    /// Name of the limit.
     pub name: &'static str,
-    /// What it is.
+    /// Value given.
     pub given: u32,
-    /// The least that it can be.
+    /// Smallest valid value.
     pub min: u32,
-    /// The most that it can be.
+    /// Largest valid value.
     pub max: u32,
 }
 
 // === impl FrameLimits ===
 
 impl FrameLimits {
-    /// The greatest length that may stand at the head of a frame.
+    /// Maximum value of the length in a header.
     #[must_use]
     pub const fn length_max(&self) -> u32 {
         self.frame_bytes_max.saturating_sub(4)
     }
 
-    /// The longest body.
+    /// Maximum length of a body, in bytes.
     #[must_use]
     pub const fn body_bytes_max(&self) -> usize {
         (self.frame_bytes_max as usize).saturating_sub(HEADER_BYTES)
     }
 
-    /// Whether frames can be sent and read within them.
+    /// Checks the limits.
     ///
     /// # Errors
     ///
-    /// Names the first one that is out of its range.
+    /// The first limit that is out of range.
     pub fn validate(&self) -> Result<(), FrameLimitsError> {
-        // The least: a record with the longest names and labels still fits.
+        // At the minimum, a record with the longest names and labels still fits.
         check("frame_bytes_max", self.frame_bytes_max, 2048, 16 << 20)?;
         check("batch_records_max", self.batch_records_max, 1, 65_536)?;
         check("batch_names_max", self.batch_names_max, 3, 65_536)

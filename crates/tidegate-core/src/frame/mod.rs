@@ -1,7 +1,10 @@
-//! Frames: how batches of records, and the answers to them, travel over a connection.
+//! Frames: batches of records and their answers, as bytes of a connection.
 //!
-//! A frame is a length, three bytes (version, kind, class) and a body in CBOR. `docs/protocol.md` has every byte
-//! of it. Nothing here reads or writes a socket: bytes go in, frames come out, and the reverse.
+//! A frame is a length, three bytes (version, kind, class) and a body in CBOR; `docs/protocol.md` defines every
+//! byte. Bytes go in and frames come out, and the reverse.
+//!
+//! Uses `usage` for records, `sequence` for numbers, `signal` for backpressure and `admission` for classes. Must
+//! not know sockets, stores or prices.
 //!
 //! ```
 //! use tidegate_core::admission::MessageClass;
@@ -20,7 +23,7 @@
 //! builder.push(&record)?;
 //! let sent = builder.finish(1, 0, MessageClass::Data);
 //!
-//! // The network cuts it somewhere.
+//! // The network splits it somewhere.
 //! let (mut reassembler, mut names) = (Reassembler::new(limits), Names::default());
 //! reassembler.push(sent.slice(..10));
 //! assert_eq!(reassembler.next()?, None);
@@ -33,31 +36,28 @@
 
 mod ack;
 mod batch;
-mod batch_builder;
-mod cbor_reader;
-mod cbor_writer;
+mod cbor;
 mod error;
 mod hello;
 mod kind;
 mod limits;
-mod name_table;
-mod quantity;
 mod raw;
 mod reassembler;
 mod reject;
+mod reject_reason;
 mod sender_name;
 mod seq_ranges;
 mod text;
 
 pub use ack::Ack;
-pub use batch::Batch;
-pub use batch_builder::{BatchBuilder, NotAdded};
+pub use batch::{Batch, BatchBuilder, NotAdded};
 pub use error::{FrameError, NameFault, RecordFault};
 pub use hello::{Hello, Welcome};
 pub use kind::{FrameKind, HEADER_BYTES, PROTOCOL_VERSION};
 pub use limits::{FrameLimits, FrameLimitsError, LABELS_BYTES_MAX, NAME_BYTES_MAX};
 pub use raw::RawFrame;
 pub use reassembler::Reassembler;
-pub use reject::{Reject, RejectReason};
+pub use reject::Reject;
+pub use reject_reason::RejectReason;
 pub use sender_name::{NotASenderName, SenderName};
 pub use seq_ranges::SeqRanges;

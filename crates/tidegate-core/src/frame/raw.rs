@@ -3,28 +3,28 @@ use crate::admission::MessageClass;
 use bytes::Bytes;
 use minicbor::Decoder;
 
-/// A whole frame whose body nobody has looked at yet.
+/// Complete frame with an unparsed body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawFrame {
-    /// What it is.
+    /// Kind of the frame.
     pub kind: FrameKind,
-    /// What it is for: decides what is shed first.
+    /// Class of the frame: decides the order of shedding.
     pub class: MessageClass,
-    /// The CBOR. It shares the memory of what was read from the network.
+    /// CBOR body. Shares the memory of the network read.
     pub body: Bytes,
 }
 
 // === impl RawFrame ===
 
 impl RawFrame {
-    /// How many bytes it had on the wire.
+    /// Length on the wire, in bytes.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
         HEADER_BYTES + self.body.len()
     }
 
-    /// The number of a batch, or of the batch that a reject is about. Costs the same whatever the size of the
-    /// body, so that a batch can be refused by its number before it has cost anything.
+    /// Number of a batch, or of the batch that a reject names. The cost does not depend on the body's length, so
+    /// that a batch can be refused by its number at once.
     #[must_use]
     pub fn peek_seq(&self) -> Option<u64> {
         match self.kind {
@@ -33,7 +33,7 @@ impl RawFrame {
         }
     }
 
-    /// From what stands behind the version: the kind, the class and the body.
+    /// Creates a frame from the bytes after the version: the kind, the class and the body.
     pub(super) fn read(kind: u8, class: u8, body: Bytes) -> Result<Self, FrameError> {
         let kind = FrameKind::from_code(kind).ok_or(FrameError::UnknownKind { given: kind })?;
         let class = *MessageClass::ALL

@@ -1,21 +1,21 @@
 use super::{FrameError, FrameLimits, HEADER_BYTES, PROTOCOL_VERSION, RawFrame};
 use bytes::{Buf, Bytes};
 
-/// As much of a frame as says how long it is, and whether it is one of ours.
+/// Prefix of a frame with its length and version, in bytes.
 const PREFIX_BYTES: usize = 5;
 
-/// Room for the beginning of a frame before more of it has come.
+/// Initial capacity for a partial frame, in bytes.
 const PARTIAL_BYTES_MIN: usize = 512;
 
-/// Puts frames together that the network cut.
+/// Reassembles frames from chunks of any size.
 ///
-/// Give it what was read with [`push`](Self::push), then take frames with [`next`](Self::next) until there is
-/// none. It holds the chunk it was given and at most one frame that has begun; a frame that lies in one chunk is
-/// not copied. What a length promises is not allocated before it comes.
+/// Feed it with [`push`](Self::push), then take frames with [`next`](Self::next) until `None`. It holds the last
+/// chunk and at most one partial frame; a frame within one chunk is not copied. Memory for a frame is allocated as
+/// its bytes arrive, not by its announced length.
 #[derive(Debug)]
 pub struct Reassembler {
     limits: FrameLimits,
-    /// What has come of a frame that began in an earlier chunk.
+    /// Bytes of a frame that began in an earlier chunk.
     partial: Vec<u8>,
     chunk: Bytes,
     broken: Option<FrameError>,
@@ -24,16 +24,15 @@ pub struct Reassembler {
 // === impl Reassembler ===
 
 impl Reassembler {
-    /// For a new connection.
+    /// Creates the reassembler of a new connection.
     #[must_use]
     pub fn new(limits: FrameLimits) -> Self {
         Self { limits, partial: Vec::new(), chunk: Bytes::new(), broken: None }
     }
 
-    /// Takes what was read, cut anywhere. Of any size: only a frame has a limit, not a read.
+    /// Adds a chunk, split anywhere and of any size: only frames are limited.
     ///
-    /// Take all frames of a chunk before the next one is pushed: otherwise what is left is copied, and both are
-    /// held.
+    /// Take all frames of a chunk before the next one is pushed: otherwise the rest is copied, and both are held.
     pub fn push(&mut self, chunk: Bytes) {
         if self.broken.is_some() {
             return;
@@ -45,13 +44,13 @@ impl Reassembler {
         }
     }
 
-    /// The next whole frame, or `None` when more must be pushed first.
+    /// Next complete frame, or `None` if more input is needed.
     ///
     /// # Errors
     ///
-    /// When what came is no frame. If that [breaks the framing](FrameError::breaks_framing) every later call gives
-    /// the same error, and nothing is held any more; otherwise that frame is passed over, and the next call goes
-    /// on behind it.
+    /// If the input is no frame. After an error that [breaks the framing](FrameError::breaks_framing) every later
+    /// call returns the same error, and all memory is released; otherwise that frame is skipped, and the next call
+    /// continues after it.
     #[allow(clippy::should_implement_trait, reason = "an iterator that ends would not go on")]
     pub fn next(&mut self) -> Result<Option<RawFrame>, FrameError> {
         if let Some(broken) = &self.broken {
@@ -73,13 +72,13 @@ impl Reassembler {
         }
     }
 
-    /// How many bytes it holds: of the chunk, and of the frame that has begun.
+    /// Bytes held: the chunk, and the partial frame.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.partial.capacity() + self.chunk.len()
     }
 
-    /// Whether a frame has begun whose end has not come: at the end of a connection, one that was cut off.
+    /// True within a partial frame: at the end of a connection, the frame was truncated.
     #[must_use]
     pub fn is_within_frame(&self) -> bool {
         !self.partial.is_empty() || !self.chunk.is_empty()
@@ -103,25 +102,25 @@ impl Reassembler {
         Ok(Some(std::mem::take(&mut self.partial).into()))
     }
 
-    /// Moves up to `wanted` bytes of the chunk to the frame that has begun, which will have `frame_bytes` in all.
+    /// Moves up to `wanted` bytes of the chunk to the partial frame, which will have `frame_bytes` in all.
     fn keep(&mut self, wanted: usize, frame_bytes: usize) {
         let count = wanted.min(self.chunk.len());
         let length = self.partial.len() + count;
         if length > self.partial.capacity() {
-            // What came earns room for as much again: a length alone earns none.
+            // Capacity grows with the received bytes: an announced length alone allocates nothing.
             let room = (2 * length).max(PARTIAL_BYTES_MIN).min(frame_bytes.max(length));
             self.partial.reserve_exact(room - self.partial.len());
         }
         self.partial.extend_from_slice(&self.chunk[..count]);
         self.chunk.advance(count);
         if self.chunk.is_empty() {
-            // Not only empty: it would keep the whole read alive.
+            // Released and not only empty: a slice would keep the whole read alive.
             self.chunk = Bytes::new();
         }
     }
 }
 
-/// How long the frame is that begins here, once that is known.
+/// Length of the frame that begins here, once known.
 fn frame_bytes(start: &[u8], limits: &FrameLimits) -> Result<Option<usize>, FrameError> {
     let Some((&length, rest)) = start.split_first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_be_bytes(length);

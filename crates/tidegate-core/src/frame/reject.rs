@@ -1,69 +1,33 @@
-use super::cbor_reader::CborReader;
-use super::cbor_writer::write_frame;
+use super::cbor::{CborReader, write_frame};
 use super::text::cut;
-use super::{FrameError, FrameKind, RawFrame};
+use super::{FrameError, FrameKind, RawFrame, RejectReason};
 use crate::signal::BackpressureSignal;
 use bytes::Bytes;
-use serde::Serialize;
 use std::fmt;
 
-/// This batch was not taken.
+/// Rejection of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
-    /// Which one; 0 when its number could not be read, or when it is about the connection.
+    /// Number of the batch; 0 if unreadable, or if the rejection concerns the connection.
     pub seq: u64,
-    /// Why not.
+    /// Reason of the rejection.
     pub reason: RejectReason,
-    /// Send it again after this time; `None` when it is final and the same bytes would never be taken.
+    /// Delay before the batch is sent again; `None` if the rejection is final, because the same bytes would be
+    /// rejected again.
     pub retry_after_ms: Option<u32>,
-    /// How much the receiver asks to hold back from now on.
+    /// Backpressure signal of the receiver.
     pub signal: BackpressureSignal,
-    /// What exactly was wrong, for a log. At most [`Reject::MESSAGE_BYTES_MAX`] bytes, cut there when encoded.
+    /// Details for a log. At most [`Reject::MESSAGE_BYTES_MAX`] bytes, truncated when encoded.
     pub message: String,
-}
-
-/// Why a batch was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum RejectReason {
-    /// A length that no frame has. The connection is closed.
-    BadFraming,
-    /// Another version of the protocol. The connection is closed.
-    UnknownVersion,
-    /// A kind of frame that is not known, or not expected here.
-    UnknownKind,
-    /// A class that is not known, or above what a batch may claim.
-    ClassRefused,
-    /// A body that is not CBOR, or a record that can't be one. Nothing of the batch was taken.
-    Malformed,
-    /// More records or names than the receiver's hello allows.
-    TooLarge,
-    /// A batch before the hello.
-    HelloExpected,
-    /// A newer connection speaks for this sender. This one is closed.
-    SenderTaken,
-    /// More than 1,024 ahead of what is settled, or more batches in flight than the hello allows.
-    TooFar,
-    /// There is more than can be taken now.
-    Overloaded,
-    /// Small batches, where the signal asked for whole ones.
-    Unbatched,
-    /// The store does not take records now.
-    StoreUnavailable,
-    /// The receiver is about to end.
-    ShuttingDown,
-    /// One that this version does not know: [`Reject::retry_after_ms`] still says what to do.
-    Other,
 }
 
 // === impl Reject ===
 
 impl Reject {
-    /// The longest message.
+    /// Maximum length of the message, in bytes.
     pub const MESSAGE_BYTES_MAX: usize = 512;
 
-    /// What is told for a frame that is wrong. It is final.
+    /// Final rejection of an invalid frame.
     #[must_use]
     pub fn of_error(seq: Option<u64>, error: &FrameError, signal: BackpressureSignal) -> Self {
         Self {
@@ -75,13 +39,13 @@ impl Reject {
         }
     }
 
-    /// Whether it makes no sense to send the batch again.
+    /// True if sending the batch again can't succeed.
     #[must_use]
     pub fn is_final(&self) -> bool {
         self.retry_after_ms.is_none()
     }
 
-    /// Appends the frame.
+    /// Appends the frame to `out`.
     pub fn encode_into(&self, out: &mut Vec<u8>) {
         write_frame(out, FrameKind::Reject, FrameKind::Reject.class(), |writer| {
             writer.array(5);
@@ -96,7 +60,7 @@ impl Reject {
         });
     }
 
-    /// The frame by itself.
+    /// Encodes the frame.
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
@@ -104,11 +68,11 @@ impl Reject {
         out.into()
     }
 
-    /// Reads one.
+    /// Decodes a reject.
     ///
     /// # Errors
     ///
-    /// When the frame is no reject, or its body not that of one.
+    /// If the frame is no reject, or its body is malformed.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
         frame.must_be(FrameKind::Reject)?;
         let mut reader = CborReader::new(&frame.body);
@@ -127,71 +91,10 @@ impl Reject {
 
 impl fmt::Display for Reject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "batch {} was not taken ({}): {}", self.seq, self.reason, self.message)?;
+        write!(f, "batch {} was rejected ({}): {}", self.seq, self.reason, self.message)?;
         match self.retry_after_ms {
-            Some(after_ms) => write!(f, "; send it again after {after_ms} ms"),
-            None => f.write_str("; it would not be taken again either"),
+            Some(after_ms) => write!(f, "; retry after {after_ms} ms"),
+            None => f.write_str("; do not retry"),
         }
-    }
-}
-
-// === impl RejectReason ===
-
-impl RejectReason {
-    /// Every reason.
-    pub const ALL: [Self; 14] = [
-        Self::BadFraming,
-        Self::UnknownVersion,
-        Self::UnknownKind,
-        Self::ClassRefused,
-        Self::Malformed,
-        Self::TooLarge,
-        Self::HelloExpected,
-        Self::SenderTaken,
-        Self::TooFar,
-        Self::Overloaded,
-        Self::Unbatched,
-        Self::StoreUnavailable,
-        Self::ShuttingDown,
-        Self::Other,
-    ];
-
-    /// Its name in frames, labels and logs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::BadFraming => "bad_framing",
-            Self::UnknownVersion => "unknown_version",
-            Self::UnknownKind => "unknown_kind",
-            Self::ClassRefused => "class_refused",
-            Self::Malformed => "malformed",
-            Self::TooLarge => "too_large",
-            Self::HelloExpected => "hello_expected",
-            Self::SenderTaken => "sender_taken",
-            Self::TooFar => "too_far",
-            Self::Overloaded => "overloaded",
-            Self::Unbatched => "unbatched",
-            Self::StoreUnavailable => "store_unavailable",
-            Self::ShuttingDown => "shutting_down",
-            Self::Other => "other",
-        }
-    }
-
-    /// What a name in a frame stands for; [`Other`](Self::Other) for one that is not known.
-    #[must_use]
-    pub fn from_name(name: &str) -> Self {
-        Self::ALL.into_iter().find(|reason| reason.name() == name).unwrap_or(Self::Other)
-    }
-
-    /// This reason's place in an array.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-}
-
-impl fmt::Display for RejectReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }

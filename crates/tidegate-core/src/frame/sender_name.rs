@@ -2,7 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// What a sender is known by. Its batches are numbered under this name, and only under this name.
+/// Name of a sender. Its batches are numbered under this name.
 ///
 /// ```
 /// use tidegate_core::frame::SenderName;
@@ -15,28 +15,28 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SenderName(Arc<str>);
 
-/// A text that can't be a sender's name.
+/// Error for text that is no sender name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotASenderName {
-    /// What was given; of a long one the beginning.
+    /// Text that was given, truncated.
     pub given: String,
 }
 
 // === impl SenderName ===
 
 impl SenderName {
-    /// The longest name.
+    /// Maximum length, in bytes.
     pub const BYTES_MAX: usize = 128;
 
     pub(super) const RULE: &'static str = "1 to 128 of A-Z a-z 0-9 . _ - : @ /";
 
-    /// As text.
+    /// Text of the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// As shared text.
+    /// Shared text of the name.
     #[must_use]
     pub fn to_arc(&self) -> Arc<str> {
         Arc::clone(&self.0)
@@ -66,7 +66,7 @@ impl fmt::Display for SenderName {
 
 impl fmt::Display for NotASenderName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no sender's name: expected {}", self.given, SenderName::RULE)
+        write!(f, "{:?} is not a sender name: use {}", self.given, SenderName::RULE)
     }
 }
 

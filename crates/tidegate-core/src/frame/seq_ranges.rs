@@ -1,10 +1,9 @@
 use super::FrameError;
-use super::cbor_reader::CborReader;
-use super::cbor_writer::CborWriter;
+use super::cbor::{CborReader, CborWriter};
 use crate::sequence::SEQ_WINDOW;
 use std::ops::RangeInclusive;
 
-/// Numbers of batches as ranges, in order, none touching the next: what is durable at once is mostly in a row.
+/// Batch numbers as ordered, disjoint ranges: batches that become durable together are mostly consecutive.
 ///
 /// ```
 /// use tidegate_core::frame::SeqRanges;
@@ -20,31 +19,31 @@ pub struct SeqRanges(Vec<RangeInclusive<u64>>);
 // === impl SeqRanges ===
 
 impl SeqRanges {
-    /// The ranges, in order.
+    /// Ranges, in order.
     #[must_use]
     pub fn ranges(&self) -> &[RangeInclusive<u64>] {
         &self.0
     }
 
-    /// Each number, in order. At most [`SEQ_WINDOW`] of what was decoded.
+    /// Each number, in order. At most [`SEQ_WINDOW`] after decoding.
     pub fn iter(&self) -> impl Iterator<Item = u64> {
         self.0.iter().cloned().flatten()
     }
 
-    /// Whether a number is among them.
+    /// True if a number is among them.
     #[must_use]
     pub fn contains(&self, seq: u64) -> bool {
         let behind = self.0.partition_point(|range| *range.end() < seq);
         self.0.get(behind).is_some_and(|range| range.contains(&seq))
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many numbers there are.
+    /// Number of batch numbers.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.iter().fold(0, |sum: u64, range| {
@@ -52,7 +51,7 @@ impl SeqRanges {
         })
     }
 
-    /// In parts of at most [`SEQ_WINDOW`] numbers, which is what one ack may name.
+    /// Splits numbers into parts of at most [`SEQ_WINDOW`], the limit of one ack.
     pub(super) fn parts(seqs: &mut [u64]) -> impl Iterator<Item = Self> {
         seqs.sort_unstable();
         seqs.chunks(SEQ_WINDOW as usize).map(Self::of_sorted)
@@ -95,7 +94,7 @@ impl SeqRanges {
         let mut ranges: Vec<RangeInclusive<u64>> = Vec::new();
         for &seq in seqs {
             match ranges.last_mut() {
-                // A number that comes twice is named once.
+                // A repeated number is named once.
                 Some(range) if *range.end() == seq || range.end().checked_add(1) == Some(seq) => {
                     *range = *range.start()..=seq;
                 }

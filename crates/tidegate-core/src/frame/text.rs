@@ -1,6 +1,6 @@
 use super::NameFault;
 
-/// What every name and label must be. A control character would break a log, a metric or a database's text.
+/// Checks a name or label. A control character would break logs, metrics and database text.
 pub(super) fn check_text(text: &str, bytes_max: usize) -> Result<(), NameFault> {
     if text.len() > bytes_max {
         Err(NameFault::TooLong)
@@ -11,7 +11,7 @@ pub(super) fn check_text(text: &str, bytes_max: usize) -> Result<(), NameFault> 
     }
 }
 
-/// The beginning of a text, in whole characters.
+/// Longest prefix of a text with at most `bytes_max` bytes, in whole characters.
 pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or(0)]

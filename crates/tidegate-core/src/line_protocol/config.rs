@@ -2,21 +2,21 @@ use crate::frame::NAME_BYTES_MAX;
 use std::fmt;
 use std::sync::Arc;
 
-/// How lines become records.
+/// Configuration of the line parser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineConfig {
-    /// The tag whose value is the tenant. By default `tenant`.
+    /// Tag whose value is the tenant. `tenant` by default.
     pub tenant_tag: String,
-    /// The tenant of lines without that tag. By default `unassigned`.
+    /// Tenant of lines without that tag. `unassigned` by default.
     pub tenant_default: Arc<str>,
-    /// What a timestamp counts. By default nanoseconds.
+    /// Unit of timestamps. Nanoseconds by default.
     pub precision: Precision,
 }
 
-/// What a timestamp counts since 1970.
+/// Unit of timestamps since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
-    /// Nanoseconds, as the protocol has it.
+    /// Nanoseconds, the protocol's default.
     #[default]
     Ns,
     /// Microseconds.
@@ -27,21 +27,21 @@ pub enum Precision {
     S,
 }
 
-/// A configuration that can't work.
+/// Error of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineConfigError {
-    /// Which field is wrong: empty, longer than 128 bytes, or with a character that it can't have.
+    /// Name of the invalid field: empty, longer than 128 bytes, or with an invalid character.
     pub name: &'static str,
 }
 
 // === impl LineConfig ===
 
 impl LineConfig {
-    /// Whether records can be made with it.
+    /// Checks the configuration.
     ///
     /// # Errors
     ///
-    /// Names the field that is wrong.
+    /// The field that is invalid.
     pub fn validate(&self) -> Result<(), LineConfigError> {
         let usable = |text: &str| {
             (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
@@ -72,7 +72,7 @@ impl Precision {
     /// Every precision, the finest first.
     pub const ALL: [Self; 4] = [Self::Ns, Self::Us, Self::Ms, Self::S];
 
-    /// Its name in a configuration.
+    /// Name in a configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,13 +83,13 @@ impl Precision {
         }
     }
 
-    /// What a name in a configuration stands for.
+    /// Precision of a name in a configuration.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|precision| precision.name() == name)
     }
 
-    /// How many nanoseconds one unit has.
+    /// Nanoseconds of one unit.
     #[must_use]
     pub const fn unit_ns(self) -> i64 {
         match self {

@@ -2,37 +2,36 @@ use super::newline::find_newline;
 use super::{LineError, LineFault};
 use bytes::{Buf, Bytes};
 
-/// Puts lines together that the network cut.
+/// Splits a stream into blocks of complete lines.
 ///
-/// Give it what was read with [`push`](Self::push), then take blocks of whole lines with [`next`](Self::next)
-/// until there is none. A block is as much as lies in one chunk, not copied: one line would be little to hand
-/// on. It holds the chunk it was given and at most one line that has begun.
+/// Feed it with [`push`](Self::push), then take blocks with [`next`](Self::next) until `None`. A block is all
+/// complete lines of one chunk, not copied, because a single line is a small unit of work. It holds the last chunk
+/// and at most one partial line.
 #[derive(Debug)]
 pub struct LineCutter {
     line_bytes_max: usize,
-    /// What has come of a line that began in an earlier chunk.
+    /// Bytes of a line that began in an earlier chunk.
     partial: Vec<u8>,
     chunk: Bytes,
-    /// Within a line that is too long, and was told to be.
+    /// Within a line that is too long and was reported.
     skipping: bool,
 }
 
 // === impl LineCutter ===
 
 impl LineCutter {
-    /// The longest line unless said otherwise.
+    /// Default maximum length of a line, in bytes.
     pub const LINE_BYTES_MAX: usize = 64 << 10;
 
-    /// For a new connection. A line has at most so many bytes, its newline not counted.
+    /// Creates the cutter of a new connection. A line has at most `line_bytes_max` bytes without its newline.
     #[must_use]
     pub fn new(line_bytes_max: usize) -> Self {
         Self { line_bytes_max, partial: Vec::new(), chunk: Bytes::new(), skipping: false }
     }
 
-    /// Takes what was read, cut anywhere and of any size.
+    /// Adds a chunk, split anywhere and of any size.
     ///
-    /// Take all blocks of a chunk before the next one is pushed: otherwise what is left is copied, and both are
-    /// held.
+    /// Take all blocks of a chunk before the next one is pushed: otherwise the rest is copied, and both are held.
     pub fn push(&mut self, chunk: Bytes) {
         if self.chunk.is_empty() {
             self.chunk = chunk;
@@ -41,11 +40,11 @@ impl LineCutter {
         }
     }
 
-    /// The next lines, one or more, each with its newline; `None` when more must be pushed first.
+    /// Next block of one or more lines with their newlines, or `None` if more input is needed.
     ///
     /// # Errors
     ///
-    /// Once for each line that is too long. The next call goes on behind it.
+    /// Once for each line that is too long. The next call continues after it.
     #[allow(clippy::should_implement_trait, reason = "an iterator that ends would not go on")]
     pub fn next(&mut self) -> Result<Option<Bytes>, LineError> {
         if self.skipping && !self.skip() {
@@ -54,20 +53,21 @@ impl LineCutter {
         if self.partial.is_empty() { self.next_block() } else { self.next_joined() }
     }
 
-    /// The last line, if it has no newline. For the end of a connection, after [`next`](Self::next) gave `None`.
+    /// Last line, if it has no newline. Call it at the end of a connection, after [`next`](Self::next) returned
+    /// `None`.
     pub fn finish(&mut self) -> Option<Bytes> {
         self.skipping = false;
         let last = std::mem::take(&mut self.partial);
         if last.is_empty() { None } else { Some(last.into()) }
     }
 
-    /// How many bytes it holds: of the chunk, and of the line that has begun.
+    /// Bytes held: the chunk, and the partial line.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.partial.capacity() + self.chunk.len()
     }
 
-    /// Drops the rest of a line that is too long. Tells whether its end has come.
+    /// Skips the rest of a line that is too long. Returns true once its end was found.
     fn skip(&mut self) -> bool {
         let end = find_newline(&self.chunk);
         self.take(end.map_or(self.chunk.len(), |end| end + 1));
@@ -76,7 +76,8 @@ impl LineCutter {
     }
 
     fn next_block(&mut self) -> Result<Option<Bytes>, LineError> {
-        // No line that ends within this is too long, and one that does not is, if there is more than this.
+        // A line that ends within this window is not too long; if the window holds no newline and is full, the
+        // line is.
         let window = &self.chunk[..self.chunk.len().min(self.line_bytes_max + 1)];
         match window.iter().rposition(|byte| *byte == b'\n') {
             Some(end) => Ok(Some(self.take(end + 1))),
@@ -88,7 +89,7 @@ impl LineCutter {
         }
     }
 
-    /// The line that began in an earlier chunk.
+    /// Completes the line that began in an earlier chunk.
     fn next_joined(&mut self) -> Result<Option<Bytes>, LineError> {
         let end = find_newline(&self.chunk);
         let more = end.unwrap_or(self.chunk.len());
@@ -108,7 +109,7 @@ impl LineCutter {
         LineError { column: self.line_bytes_max + 1, ..error }
     }
 
-    /// Moves bytes of the chunk to the line that has begun.
+    /// Moves bytes of the chunk to the partial line.
     fn keep(&mut self, count: usize) {
         let length = self.partial.len() + count;
         if length > self.partial.capacity() {
@@ -121,7 +122,7 @@ impl LineCutter {
 
     fn take(&mut self, count: usize) -> Bytes {
         if count == self.chunk.len() {
-            // Not only empty: it would keep the whole read alive.
+            // Released and not only empty: a slice would keep the whole read alive.
             return std::mem::take(&mut self.chunk);
         }
         let taken = self.chunk.slice(..count);

@@ -1,73 +1,73 @@
 use crate::frame::{LABELS_BYTES_MAX, NAME_BYTES_MAX};
 use std::fmt;
 
-/// How much of a line an error shows.
+/// Maximum length of an excerpt, in characters.
 const EXCERPT_CHARS_MAX: usize = 80;
 
-/// What is wrong with a line, and where.
+/// Error of a line, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineError {
-    /// What.
+    /// Fault of the line.
     pub fault: LineFault,
-    /// At which byte of the line, from 1.
+    /// Byte offset in the line, from 1.
     pub column: usize,
-    /// What stands around there, safe to log: 80 characters at the most, with everything unusual escaped.
+    /// Excerpt around the position, safe to log: at most 80 characters, with everything unusual escaped.
     pub excerpt: String,
 }
 
-/// What is wrong with a line.
+/// Fault of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LineFault {
-    /// It is longer than a line may be. It was passed over to its end.
+    /// Longer than the limit. The line was skipped.
     LineTooLong,
-    /// It is not UTF-8.
+    /// Not UTF-8.
     NotUtf8,
-    /// A control character outside of quotes.
+    /// Control character outside of quotes.
     ControlCharacter,
-    /// It begins with a comma.
+    /// Starts with a comma.
     MissingMeasurement,
-    /// A tag or a field without a name.
+    /// Tag or field without a name.
     MissingKey,
-    /// A tag or a field without an equals sign.
+    /// Tag or field without an equals sign.
     MissingEquals,
-    /// A tag or a field without a value.
+    /// Tag or field without a value.
     MissingValue,
-    /// An equals sign in the value of a tag, without a backslash before it.
+    /// Unescaped equals sign in the value of a tag.
     UnescapedEquals,
-    /// A tag that was there before.
+    /// Repeated tag.
     DuplicateTag,
-    /// It ends before its fields.
+    /// Ends before its fields.
     MissingFields,
-    /// Quotes that are not closed.
+    /// Unterminated quotes.
     UnterminatedString,
-    /// Something between closing quotes and the next comma or space.
+    /// Text between closing quotes and the next comma or space.
     TextAfterString,
-    /// A value that is neither a number nor a boolean nor quoted.
+    /// Value that is neither a number nor a boolean nor quoted.
     BadNumber,
-    /// A number that is greater than a quantity can be.
+    /// Number out of range.
     NumberOutOfRange,
-    /// A timestamp that is no integer.
+    /// Timestamp that is no integer.
     BadTime,
-    /// A timestamp that nanoseconds in 64 bits can't count.
+    /// Timestamp out of range of 64-bit nanoseconds.
     TimeOutOfRange,
-    /// Something follows the timestamp.
+    /// Text after the timestamp.
     TrailingText,
-    /// Fields, but none that is a number.
+    /// No field is a number.
     NoNumericField,
-    /// A tenant or a meter that is longer than 128 bytes.
+    /// Tenant or meter longer than 128 bytes.
     NameTooLong,
-    /// Tags that are longer than 1,024 bytes together.
+    /// Tags longer than 1,024 bytes together.
     LabelsTooLong,
 }
 
 // === impl LineError ===
 
 impl LineError {
-    /// At the byte of this index.
+    /// Creates an error at the byte of this index.
     #[cold]
     pub(super) fn new(fault: LineFault, line: &[u8], index: usize) -> Self {
-        // Some of what came before says more than a column.
+        // Context before the position helps more than a column.
         let start = index.saturating_sub(EXCERPT_CHARS_MAX / 2).min(line.len());
         let end = line.len().min(start + EXCERPT_CHARS_MAX);
         let escaped = line[start..end].escape_ascii().map(char::from);
@@ -75,7 +75,7 @@ impl LineError {
         Self { fault, column: index + 1, excerpt }
     }
 
-    /// A stable name, for labels of metrics and for logs.
+    /// Stable name for metric labels and logs.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         self.fault.reason()
@@ -117,7 +117,7 @@ impl LineFault {
         Self::LabelsTooLong,
     ];
 
-    /// A stable name, for labels of metrics and for logs.
+    /// Stable name for metric labels and logs.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
@@ -144,7 +144,7 @@ impl LineFault {
         }
     }
 
-    /// This fault's place in an array.
+    /// Index into arrays over all faults.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
@@ -154,7 +154,7 @@ impl LineFault {
 impl fmt::Display for LineFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            Self::LineTooLong => "longer than a line may be",
+            Self::LineTooLong => "line too long",
             Self::NotUtf8 => "not UTF-8",
             Self::ControlCharacter => "a control character",
             Self::MissingMeasurement => "expected a measurement",
@@ -162,12 +162,12 @@ impl fmt::Display for LineFault {
             Self::MissingEquals => "expected `=` and a value",
             Self::MissingValue => "expected a value behind `=`",
             Self::UnescapedEquals => "expected `\\=`: an equals sign in a tag's value is escaped",
-            Self::DuplicateTag => "a tag that was there before",
+            Self::DuplicateTag => "duplicate tag",
             Self::MissingFields => "expected a space and a field, such as ` value=1`",
             Self::UnterminatedString => "a quoted string that does not end in this line",
             Self::TextAfterString => "expected a comma or a space behind a quoted string",
             Self::BadNumber => "expected a number, a boolean or a quoted string",
-            Self::NumberOutOfRange => "a number greater than a quantity can be, about 7.9e28",
+            Self::NumberOutOfRange => "number out of range: at most about 7.9e28",
             Self::BadTime => "expected an integer as the timestamp",
             Self::TimeOutOfRange => "a timestamp beyond the years 1677 to 2262",
             Self::TrailingText => "expected the end of the line",

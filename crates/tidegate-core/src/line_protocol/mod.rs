@@ -1,7 +1,9 @@
-//! Influx line protocol: what telegraf, scripts and `nc` already send, as records.
+//! Influx line protocol, as sent by telegraf, scripts and `nc`, to usage records and back.
 //!
-//! `docs/protocol.md` says how a line becomes records. Nothing here reads a socket: bytes go in, cut anywhere;
-//! blocks of whole lines come out; a parser makes records of them.
+//! `docs/protocol.md` defines the mapping of lines to records. Bytes go in, split anywhere; blocks of complete
+//! lines come out; a parser makes records of them.
+//!
+//! Uses `usage` for records and the name limits of `frame`. Must not know sockets, clocks or stores.
 //!
 //! ```
 //! use tidegate_core::line_protocol::{LineConfig, LineCutter, LineParser};

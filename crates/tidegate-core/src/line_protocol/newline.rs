@@ -1,15 +1,15 @@
-/// So many bytes are looked at together: what common processors compare at once.
+/// Bytes compared at once: the vector width of common processors.
 const STRIDE: usize = 16;
 
-/// The lines of a block, each with its newline; the last may have none.
+/// Iterator over the lines of a block, each with its newline; the last may have none.
 pub(super) struct Lines<'b> {
     rest: &'b [u8],
 }
 
-/// Where the first newline is.
+/// Index of the first newline.
 #[inline]
 pub(super) fn find_newline(bytes: &[u8]) -> Option<usize> {
-    // Without a way out in the middle the compiler compares many bytes at once.
+    // Without an early exit the compiler compares many bytes at once.
     let has_newline =
         |stride: &&[u8]| stride.iter().fold(false, |found, byte| found | (*byte == b'\n'));
     let skipped = bytes.chunks_exact(STRIDE).take_while(|stride| !has_newline(stride)).count();

@@ -7,45 +7,45 @@ use crate::frame::NAME_BYTES_MAX;
 use crate::usage::{Names, UsageRecord};
 use std::sync::Arc;
 
-/// The field whose meter is the measurement alone.
+/// Field whose meter is the measurement alone.
 const VALUE_FIELD: &str = "value";
 
-/// Room for a record is made for so many bytes of lines, ahead of reading them.
+/// Typical length of a line in bytes, to reserve memory for records.
 const LINE_BYTES_USUAL: usize = 96;
 
-/// Makes records of lines. It keeps its buffers from one line to the next.
+/// Parser of line protocol. Keeps its buffers from one line to the next.
 #[derive(Debug)]
 pub struct LineParser {
     config: LineConfig,
     tags: Tags,
-    /// A name that is put together or freed of its escapes.
+    /// Name that is composed or unescaped.
     text: String,
     measurement: String,
 }
 
-/// What became of a line.
+/// Result of one line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineOutcome {
-    /// How many records were made of it: none of an empty line or a comment.
+    /// Records of the line: none for an empty line or a comment.
     pub records: usize,
-    /// How many of its fields were strings or booleans, which can't be counted.
+    /// Fields skipped as strings or booleans.
     pub fields_skipped: usize,
 }
 
-/// What became of the lines of a block.
+/// Result of a block of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockOutcome {
-    /// How many lines there were, with comments, empty ones and wrong ones.
+    /// Lines, including comments, empty and invalid ones.
     pub lines: usize,
-    /// How many of them were wrong.
+    /// Invalid lines.
     pub lines_failed: usize,
-    /// How many records were made of the others.
+    /// Records of the other lines.
     pub records: usize,
-    /// How many of their fields were strings or booleans.
+    /// Fields skipped as strings or booleans.
     pub fields_skipped: usize,
 }
 
-/// What all records of a line have in common.
+/// Parts common to all records of a line.
 struct Head {
     tenant: Arc<str>,
     labels: Arc<str>,
@@ -54,18 +54,18 @@ struct Head {
 // === impl LineParser ===
 
 impl LineParser {
-    /// With empty buffers.
+    /// Creates a parser with empty buffers.
     #[must_use]
     pub fn new(config: LineConfig) -> Self {
         Self { config, tags: Tags::default(), text: String::new(), measurement: String::new() }
     }
 
-    /// Appends the records of a line, without or with its end (`\n`, `\r\n`). A line without a timestamp is of
+    /// Appends the records of a line, without or with its end (`\n`, `\r\n`). A line without a timestamp gets
     /// `now_ns`.
     ///
     /// # Errors
     ///
-    /// When it is not line protocol, or nothing in it is a number. No record of it is appended then.
+    /// If the line is malformed, or no field is a number. None of its records is appended then.
     pub fn parse_line(
         &mut self,
         line: &[u8],
@@ -86,8 +86,7 @@ impl LineParser {
         })
     }
 
-    /// Appends the records of all lines of a block. What is wrong with a line is told to `wrong`; the others
-    /// count.
+    /// Appends the records of all lines of a block. Invalid lines are reported to `wrong` and skipped.
     pub fn parse_block(
         &mut self,
         block: &[u8],
@@ -134,7 +133,7 @@ impl LineParser {
         let first = out.len();
         let outcome = self.read_fields(&mut scanner, measurement, &head, names, out)?;
         let time_ns = self.read_end(&mut scanner, now_ns)?;
-        // The time comes last.
+        // The timestamp is the last item.
         for record in &mut out[first..] {
             record.time_ns = time_ns;
         }
@@ -191,7 +190,7 @@ impl LineParser {
         if outcome.records == 0 { Err((LineFault::NoNumericField, start)) } else { Ok(outcome) }
     }
 
-    /// The measurement, and the field's name behind a point unless that is `value`.
+    /// Meter name: the measurement, and the field's name after a point unless that is `value`.
     #[inline]
     fn meter(
         &mut self,
@@ -211,7 +210,7 @@ impl LineParser {
         Ok(names.get(short(&self.text, key.start)?))
     }
 
-    /// The time, and that nothing follows.
+    /// Timestamp at the end of a line.
     #[inline]
     fn read_end(&self, scanner: &mut Scanner<'_>, now_ns: i64) -> Result<i64, Fault> {
         scanner.skip_spaces();

@@ -2,7 +2,7 @@ use super::LineFault;
 use super::token::{Fault, KEY, Scanner, Token};
 use crate::frame::LABELS_BYTES_MAX;
 
-/// The tags of a line, but for the tenant's.
+/// Tags of a line, except the tenant's.
 #[derive(Debug, Default)]
 pub(super) struct Tags {
     tags: Vec<Tag>,
@@ -18,7 +18,7 @@ pub(super) struct Tag {
 // === impl Tags ===
 
 impl Tags {
-    /// Reads all tags of a line. Gives back the value of the one that names the tenant, if there is one.
+    /// Reads all tags of a line. Returns the value of the tenant's tag, if there is one.
     #[inline]
     pub(super) fn read(
         &mut self,
@@ -31,7 +31,7 @@ impl Tags {
         while scanner.peek() == Some(b',') {
             scanner.at += 1;
             let tag = read_tag(scanner)?;
-            // What must be escaped can't be in the tenant tag's name.
+            // The tenant tag's name contains nothing that needs escaping.
             if tag.key.raw(scanner.line) != tenant_tag {
                 self.add(tag)?;
             } else if tenant.replace(tag.value).is_some() {
@@ -41,8 +41,8 @@ impl Tags {
         Ok(tenant)
     }
 
-    /// The tags in the order of their keys, as they are written in the line: so the same tags are always the same
-    /// text. Often they stand like that in the line; otherwise they are put together in `text`.
+    /// Tags in the order of their keys, as written in the line, so that equal tags give equal text. Often the line
+    /// has that order already; otherwise they are composed in `text`.
     #[inline]
     pub(super) fn labels<'t>(
         &mut self,
@@ -69,7 +69,7 @@ impl Tags {
         Ok(text)
     }
 
-    /// At most as many as fit in the labels, so that a line of nothing but tags costs no more to sort than that.
+    /// Adds a tag, at most as many as fit in the labels, which bounds the cost of sorting.
     fn add(&mut self, tag: Tag) -> Result<(), Fault> {
         let comma = usize::from(!self.tags.is_empty());
         self.bytes += comma + tag.value.end - tag.key.start;

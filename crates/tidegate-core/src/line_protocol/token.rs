@@ -6,31 +6,31 @@ const SPACE: u8 = 4;
 const BACKSLASH: u8 = 8;
 const CONTROL: u8 = 16;
 
-/// What each byte is to the parser; most are nothing special.
+/// Class of each byte; most are nothing special.
 const CLASSES: [u8; 256] = classes();
 
-/// What ends a measurement: `\,` and `\ ` stand for themselves in it.
+/// Bytes that end a measurement: `\,` and `\ ` are literal in it.
 pub(super) const MEASUREMENT: u8 = COMMA | SPACE;
 
-/// What ends a key or the value of a tag: `\,`, `\=` and `\ ` stand for themselves in it.
+/// Bytes that end a key or the value of a tag: `\,`, `\=` and `\ ` are literal in it.
 pub(super) const KEY: u8 = COMMA | EQUALS | SPACE;
 
-/// A part of a line, as it is written.
+/// Part of a line, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Whether it contains an escape, so that it is not what it means.
+    /// Contains an escape, so that its text differs from its value.
     pub(super) escaped: bool,
 }
 
-/// A line and how far it was read.
+/// Line with a read position.
 pub(super) struct Scanner<'l> {
     pub(super) line: &'l str,
     pub(super) at: usize,
 }
 
-/// What is wrong, and at which byte.
+/// Fault and its byte offset.
 pub(super) type Fault = (LineFault, usize);
 
 const fn classes() -> [u8; 256] {
@@ -57,13 +57,13 @@ impl Token {
         self.start == self.end
     }
 
-    /// As it is written.
+    /// Text as written.
     #[inline]
     pub(super) fn raw<'l>(&self, line: &'l str) -> &'l str {
         &line[self.start..self.end]
     }
 
-    /// What it means: itself, or what `text` then holds.
+    /// Unescaped text: a part of the line, or the content of `text`.
     #[inline]
     pub(super) fn meaning<'t>(&self, line: &'t str, special: u8, text: &'t mut String) -> &'t str {
         if !self.escaped {
@@ -75,7 +75,7 @@ impl Token {
     }
 }
 
-/// Appends what an escaped text means: a backslash before something special is left out, any other stays.
+/// Appends the unescaped form of a text: a backslash before a special byte is dropped, any other stays.
 pub(super) fn push_unescaped(raw: &str, special: u8, text: &mut String) {
     let mut rest = raw;
     while let Some(at) = rest.find('\\') {
@@ -93,7 +93,7 @@ pub(super) fn push_unescaped(raw: &str, special: u8, text: &mut String) {
     text.push_str(rest);
 }
 
-/// Appends a text so that it means itself.
+/// Appends the escaped form of a text.
 pub(super) fn push_escaped(text: &str, special: u8, out: &mut String) {
     for letter in text.chars() {
         if u8::try_from(letter).is_ok_and(|byte| CLASSES[usize::from(byte)] & special != 0) {
@@ -106,7 +106,7 @@ pub(super) fn push_escaped(text: &str, special: u8, out: &mut String) {
 // === impl Scanner ===
 
 impl Scanner<'_> {
-    /// The byte that comes next.
+    /// Next byte.
     #[inline]
     pub(super) fn peek(&self) -> Option<u8> {
         self.line.as_bytes().get(self.at).copied()
@@ -119,7 +119,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads up to something special that is not escaped, or to the end of the line.
+    /// Reads up to an unescaped special byte, or to the end of the line.
     #[inline]
     pub(super) fn token(&mut self, special: u8) -> Result<Token, Fault> {
         let bytes = self.line.as_bytes();
@@ -142,7 +142,7 @@ impl Scanner<'_> {
         Ok(Token { start, end: at, escaped })
     }
 
-    /// Reads up to a comma, a space or the end of the line; a backslash means nothing here.
+    /// Reads up to a comma, a space or the end of the line; a backslash is literal here.
     #[inline]
     pub(super) fn plain(&mut self) -> &[u8] {
         let rest = &self.line.as_bytes()[self.at..];
@@ -162,7 +162,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Reads a quoted string, from its first quote to behind its last.
+    /// Reads a quoted string, from its first quote to after its last.
     pub(super) fn string(&mut self) -> Result<(), Fault> {
         let (bytes, start) = (self.line.as_bytes(), self.at);
         let mut at = start + 1;

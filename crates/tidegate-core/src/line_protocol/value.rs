@@ -3,7 +3,7 @@ use super::{LineFault, Precision};
 use crate::usage::{QuantityError, parse_quantity};
 use rust_decimal::Decimal;
 
-/// Reads the value of a field: its quantity, or `None` if it is a string or a boolean.
+/// Reads the value of a field: its quantity, or `None` for a string or a boolean.
 #[inline]
 pub(super) fn read_value(scanner: &mut Scanner<'_>) -> Result<Option<Decimal>, Fault> {
     let at = scanner.at;
@@ -34,7 +34,7 @@ pub(super) fn read_time(scanner: &mut Scanner<'_>, precision: Precision) -> Resu
         .ok_or((LineFault::TimeOutOfRange, at))
 }
 
-/// What digits count; of more than any time has, more than any time is.
+/// Value of digits; saturated if there are more than any time has.
 #[inline]
 fn count(digits: &[u8]) -> Option<i128> {
     let (mut count, mut all_digits) = (0_u64, !digits.is_empty());

@@ -5,15 +5,15 @@ use crate::usage::UsageRecord;
 use std::fmt;
 use std::fmt::Write;
 
-/// A record that no line stands for.
+/// Error for a record that line protocol can't express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotALine {
-    /// Which part of it can't be written: it is empty or too long, ends with a backslash, contains a control
-    /// character or is not what tags are.
+    /// Part that can't be written: it is empty or too long, ends with a backslash, contains a control character or
+    /// is no valid set of tags.
     pub part: &'static str,
 }
 
-/// Appends the line, with its newline, that stands for a record under the default configuration.
+/// Appends a record as a line with its newline, for the default configuration.
 ///
 /// ```
 /// use tidegate_core::line_protocol::write_line;
@@ -34,12 +34,12 @@ pub struct NotALine {
 ///
 /// # Errors
 ///
-/// When line protocol can't say it. Nothing is appended then.
+/// If line protocol can't express the record. Nothing is appended then.
 pub fn write_line(record: &UsageRecord, out: &mut String) -> Result<(), NotALine> {
     check(&record.meter, "meter")?;
     check(&record.tenant, "tenant")?;
     if record.meter.starts_with('#') || record.meter.starts_with(' ') {
-        // The first would be a comment; the parser takes the second for indentation.
+        // The first would be a comment; the parser skips the second as indentation.
         return Err(NotALine { part: "meter" });
     }
     check_labels(&record.labels)?;
@@ -57,14 +57,14 @@ pub fn write_line(record: &UsageRecord, out: &mut String) -> Result<(), NotALine
     Ok(())
 }
 
-/// A backslash at the end would escape what follows.
+/// Checks a name. A trailing backslash would escape the next byte.
 fn check(name: &str, part: &'static str) -> Result<(), NotALine> {
     let control = name.bytes().any(|byte| byte.is_ascii_control());
     let length = (1..=NAME_BYTES_MAX).contains(&name.len());
     if length && !name.ends_with('\\') && !control { Ok(()) } else { Err(NotALine { part }) }
 }
 
-/// Labels are tags already, in order and escaped, if they came by a line.
+/// Checks labels: they are sorted and escaped tags already if they came from a line.
 fn check_labels(labels: &str) -> Result<(), NotALine> {
     let wrong = NotALine { part: "labels" };
     let mut scanner = Scanner { line: labels, at: 0 };
@@ -77,13 +77,13 @@ fn check_labels(labels: &str) -> Result<(), NotALine> {
         }
         key_before = key;
         match scanner.peek() {
-            // A comma with nothing behind it would be a tag without a name.
+            // A trailing comma would be a tag without a name.
             Some(b',') if scanner.at + 1 < labels.len() => scanner.at += 1,
             None => {}
             Some(_) => return Err(wrong),
         }
     }
-    // What ends with a backslash would escape the space behind it.
+    // A trailing backslash would escape the space after it.
     if labels.ends_with('\\') || labels.len() > LABELS_BYTES_MAX { Err(wrong) } else { Ok(()) }
 }
 
@@ -91,7 +91,7 @@ fn check_labels(labels: &str) -> Result<(), NotALine> {
 
 impl fmt::Display for NotALine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line protocol can't say this {}", self.part)
+        write!(f, "line protocol can't express this {}", self.part)
     }
 }
 

@@ -2,7 +2,7 @@ use super::{DestinationQueueStats, QueueState};
 use serde::Serialize;
 use std::fmt;
 
-/// A destination takes messages more slowly than they come: its queue overflows.
+/// Alert: a destination accepts messages more slowly than they arrive, and its queue overflows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DestinationSlow {
     /// Host and port.
@@ -14,10 +14,10 @@ pub struct DestinationSlow {
 // === impl DestinationSlow ===
 
 impl DestinationSlow {
-    /// The name used in labels and logs.
+    /// Name in labels and logs.
     pub const NAME: &'static str = "destination_slow";
 
-    /// The alert, if it holds for this snapshot.
+    /// The alert, if it is active for this snapshot.
     #[must_use]
     pub fn of(stats: &DestinationQueueStats) -> Option<Self> {
         let state = stats.queue.state;
@@ -31,7 +31,7 @@ impl fmt::Display for DestinationSlow {
     }
 }
 
-/// As it would be written in a URL: an IPv6 address needs brackets before its port.
+/// Address as in a URL: an IPv6 address needs brackets before its port.
 fn address(stats: &DestinationQueueStats) -> String {
     let DestinationQueueStats { destination_host: host, destination_port: port, .. } = stats;
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }

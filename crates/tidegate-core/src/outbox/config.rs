@@ -4,50 +4,51 @@ use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// The bounds, thresholds and delays of one destination's queue.
+/// Bounds, thresholds and delays of one destination's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct QueueConfig {
-    /// Messages in the primary, 1 … 1,000,000; 500 by default. The states are shares of it.
+    /// Messages in the primary, 1 … 1,000,000; 500 by default. The thresholds are shares of it.
     pub primary_size: usize,
-    /// Messages behind the primary, 0 … 1,000,000; 100 by default.
+    /// Messages in the overflow, 0 … 1,000,000; 100 by default.
     pub overflow_size: usize,
-    /// Control messages, which have a lane of their own, 1 … 1,000,000; 64 by default.
+    /// Messages in the separate control lane, 1 … 1,000,000; 64 by default.
     pub control_size: usize,
-    /// Fill of the primary from which on it is throttled, above 0 and below `batch_fill`; 0.70 by default.
+    /// Fill of the primary at which the queue is throttled, above 0 and below `batch_fill`; 0.70 by default.
     pub throttle_fill: f64,
-    /// Fill of the primary from which on it is batching, below `overflow_fill`; 0.85 by default.
+    /// Fill of the primary at which the queue is batching, below `overflow_fill`; 0.85 by default.
     pub batch_fill: f64,
-    /// Fill of the primary from which on it counts as overflowing, at most 1; 0.95 by default.
+    /// Fill of the primary at which the queue is overflowing, at most 1; 0.95 by default.
     pub overflow_fill: f64,
-    /// How far below its threshold a state is left, 0 or more and below `throttle_fill`; 0.05 by default.
+    /// Distance below its threshold at which a state is left, 0 or more and below `throttle_fill`; 0.05 by
+    /// default.
     pub hysteresis: f64,
-    /// How long each state asks its producers to wait.
+    /// Producer delay of each state.
     pub delays: QueueDelays,
 }
 
-/// How long a producer should leave between two messages, by state. Healthy asks for nothing.
+/// Delay between two messages of a producer, by state. Healthy has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueDelays {
-    /// 50 ms by default; none is above a minute.
+    /// 50 ms by default; no delay is above one minute.
     pub throttled: Duration,
     /// 200 ms by default.
     pub batching: Duration,
-    /// 100 ms by default: less than batching, because what arrives now is worth more than what waits.
+    /// 100 ms by default: less than batching, because new messages are worth more than queued ones.
     pub overflow: Duration,
     /// 500 ms by default.
     pub saturated: Duration,
 }
 
-/// What is wrong with a [`QueueConfig`].
+/// Error of a [`QueueConfig`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueConfigError {
-    /// A size is out of its range.
+    /// A size is out of range.
     Size {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// What it was.
+        /// Value given.
         size: usize,
-        /// The least it may be; the most is 1,000,000 for each.
+        /// Smallest valid value; the largest is 1,000,000 for each.
         min: usize,
     },
     /// The thresholds do not rise, or are not within 0 … 1.
@@ -61,34 +62,34 @@ pub enum QueueConfigError {
     },
     /// The hysteresis is negative, or so great that a throttled queue could never be healthy again.
     Hysteresis {
-        /// What it was.
+        /// Value given.
         hysteresis: f64,
-        /// What it has to be below.
+        /// Value of `throttle_fill`, the exclusive upper bound.
         throttle: f64,
     },
-    /// A delay is longer than a minute.
+    /// A delay is longer than one minute.
     Delay {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// What it was.
+        /// Value given.
         delay: Duration,
     },
 }
 
-/// No bound is above this: a queue of more than a million messages is a log, and not ours to keep in memory.
+/// Largest bound: a queue of more than a million messages belongs in a log, not in memory.
 const SIZE_MAX: usize = 1_000_000;
 
-/// A producer that is asked to wait longer than this is better told no.
+/// Longest delay: a refusal serves a producer better than a longer wait.
 const DELAY_MAX: Duration = Duration::from_secs(60);
 
 // === impl QueueConfig ===
 
 impl QueueConfig {
-    /// Whether a queue can be made of this.
+    /// Checks the configuration.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, and what it should be.
+    /// The first invalid value, with its valid range.
     pub fn validate(&self) -> Result<(), QueueConfigError> {
         self.validate_sizes()?;
         let Self { throttle_fill: throttle, batch_fill: batch, overflow_fill: overflow, .. } =
@@ -116,7 +117,7 @@ impl QueueConfig {
         }
     }
 
-    /// The sizes that suit what a node is: 1,000 for a gate, 500 for a manager, 250 for a worker.
+    /// Default configuration of a role: a primary of 1,000 for a gate, 500 for a manager, 250 for a worker.
     #[must_use]
     pub fn for_role(role: Role) -> Self {
         let primary_size = match role {
@@ -127,7 +128,7 @@ impl QueueConfig {
         Self { primary_size, ..Self::default() }
     }
 
-    /// Messages that the primary and the overflow hold together.
+    /// Messages in the primary and the overflow together.
     #[must_use]
     pub const fn bound(&self) -> usize {
         self.primary_size + self.overflow_size
@@ -152,7 +153,7 @@ impl Default for QueueConfig {
 // === impl QueueDelays ===
 
 impl QueueDelays {
-    /// What this state asks its producers to wait.
+    /// Producer delay of this state.
     #[must_use]
     #[inline]
     pub const fn of(&self, state: QueueState) -> Duration {
@@ -240,10 +241,10 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_is_named_with_what_it_should_be() {
+    fn each_error_is_named_with_what_it_should_be() {
         let good = QueueConfig::default();
         let minutes = QueueDelays { overflow: Duration::from_secs(61), ..good.delays };
-        let mistakes = [
+        let errors = [
             (QueueConfig { primary_size: 0, ..good }, "primary_size is 0: set it to 1"),
             (QueueConfig { overflow_size: 2_000_000, ..good }, "overflow_size is 2000000"),
             (QueueConfig { control_size: 0, ..good }, "control_size is 0"),
@@ -255,7 +256,7 @@ mod tests {
             (QueueConfig { hysteresis: f64::NAN, ..good }, "hysteresis is NaN"),
             (QueueConfig { delays: minutes, ..good }, "the delay of overflow is 61s"),
         ];
-        for (config, expected) in mistakes {
+        for (config, expected) in errors {
             let error = config.validate().expect_err(expected).to_string();
             assert!(error.contains(expected), "{error:?} does not say {expected:?}");
         }

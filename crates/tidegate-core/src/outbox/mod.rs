@@ -1,15 +1,18 @@
-//! The queue of one destination: bounded, first in first out, and honest about what it can't hold.
+//! Queue of one destination: bounded, first in first out, with a drop policy per message class.
 //!
-//! [`RobustQueue`] is one line of messages, split at the primary's size: what is behind that is the overflow,
-//! always newer than the primary, and moves up as the primary drains. [`QueueState`] says how full it is, and a
-//! producer is told so with every message. What happens at the bound depends on the class of the message:
+//! [`RobustQueue`] is one queue split at the primary's size: the messages behind it are the overflow, always newer
+//! than the primary, and move up as the primary drains. [`QueueState`] is its fill, reported to the producer with
+//! every message. The policy at the bound depends on the class of the message:
 //!
 //! | class | at the bound |
 //! |---|---|
-//! | control | has a small lane of its own that nothing else can fill, and is served first; full: handed back |
-//! | dispatch | handed back at once: it is better off at another destination. Once accepted it is never dropped |
-//! | data | the oldest telemetry makes room, then the oldest data; handed back when all is dispatch |
-//! | telemetry | the oldest telemetry makes room; handed back when there is none |
+//! | control | has a small lane of its own, served first; if that is full: refused |
+//! | dispatch | refused at once: another destination can take it. Never dropped once accepted |
+//! | data | replaces the oldest telemetry, then the oldest data; refused if the queue holds only dispatch |
+//! | telemetry | replaces the oldest telemetry; refused if there is none |
+//!
+//! A refusal returns the message. Uses `admission` for classes and `signal` for levels. Must not know transports,
+//! senders or clocks.
 //!
 //! ```
 //! use tidegate_core::admission::MessageClass;
@@ -33,8 +36,9 @@
 //! ```
 
 mod alert;
+mod class_rings;
 mod config;
-mod lines;
+mod gauge;
 mod put;
 mod queue;
 mod state;

@@ -5,52 +5,52 @@ use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// A message was taken. What the producer should know of the queue behind it.
+/// Result of an accepted message: the state of the queue after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a message that was dropped to make room is in here"]
 pub struct Put<T> {
-    /// How full the queue is now.
+    /// Fill of the queue now.
     pub state: QueueState,
-    /// What the producer is asked for.
+    /// Backpressure level for the producer.
     pub level: BackpressureLevel,
-    /// How long the producer should wait before its next message.
+    /// Delay before the producer's next message.
     pub delay: Duration,
-    /// The older message that made room for this one.
+    /// Older message that was dropped for this one.
     pub dropped: Option<T>,
 }
 
-/// A message was not taken: here it is. The queue is as it was, but for the count of refusals.
+/// Refusal of a message, which it returns. The queue is unchanged, except for the count of refusals.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Refused<T> {
     /// The message.
     pub value: T,
-    /// The class with which it was offered.
+    /// Class of the message.
     pub class: MessageClass,
-    /// Why it was not taken.
+    /// Reason of the refusal.
     pub reason: RefusedReason,
-    /// How full the queue is.
+    /// Fill of the queue.
     pub state: QueueState,
-    /// How long to wait before trying again.
+    /// Delay before a retry.
     pub delay: Duration,
 }
 
-/// Which bound a message met.
+/// Bound that a message met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusedReason {
     /// The lane of control messages is full.
     ControlLaneFull,
-    /// Primary and overflow are full, and dispatch pushes nothing out.
+    /// Primary and overflow are full, and dispatch replaces nothing.
     QueueFull,
-    /// Primary and overflow are full of what is worth more than this message.
+    /// Primary and overflow are full of messages that this class can't replace.
     NothingToDrop,
-    /// The message was put back, and the queue has meanwhile filled with newer ones.
+    /// The message was put back, and newer messages have filled the queue meanwhile.
     NewerFilledQueue,
 }
 
 // === impl Refused ===
 
-/// Without the message, which need not be printable.
+/// Omits the message, which need not be printable.
 impl<T> fmt::Debug for Refused<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Refused")
@@ -77,7 +77,7 @@ impl RefusedReason {
     pub const ALL: [Self; 4] =
         [Self::ControlLaneFull, Self::QueueFull, Self::NothingToDrop, Self::NewerFilledQueue];
 
-    /// The name used in labels and logs.
+    /// Name in labels and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -93,16 +93,16 @@ impl fmt::Display for RefusedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ControlLaneFull => {
-                "the lane of control messages is full: the destination answers none, treat it as gone"
+                "the control lane is full: the destination does not respond, treat it as down"
             }
             Self::QueueFull => {
-                "the destination's queue is full: send it to another destination or try again later"
+                "the destination's queue is full: use another destination or retry later"
             }
             Self::NothingToDrop => {
-                "the destination's queue is full of what is worth more: keep it, merge it or let it go"
+                "the destination's queue is full of higher classes: keep, merge or drop the message"
             }
             Self::NewerFilledQueue => {
-                "the destination's queue has filled with newer messages: keep it or let it go"
+                "newer messages have filled the destination's queue: keep or drop the message"
             }
         })
     }

@@ -1,17 +1,16 @@
-use super::lines::{Line, Lines};
-use super::state::Gauge;
+use super::class_rings::{ClassRings, Ring};
+use super::gauge::Gauge;
 use super::{Put, QueueConfig, QueueConfigError, QueueState, QueueStats, Refused, RefusedReason};
 use crate::admission::MessageClass;
 use std::collections::VecDeque;
 
-/// The messages for one destination, in the order in which they came.
+/// Queue of messages for one destination, in order of arrival.
 ///
-/// It never holds more than `primary_size + overflow_size` messages and `control_size` control messages, and it
-/// never loses one: each was taken, or given back to somebody who can say what becomes of it.
+/// Never holds more than `primary_size + overflow_size` messages and `control_size` control messages, and never
+/// loses one: each is taken out or returned to a caller.
 ///
-/// It allocates as it fills, and nothing once its buffers have grown. Dispatch, data and telemetry have a
-/// buffer each, and each can grow to the bound: a queue that was filled by one after the other keeps room for
-/// three times that.
+/// Allocates only while its buffers grow. Dispatch, data and telemetry have one buffer each, and each can grow to
+/// the bound: a queue filled by one class after the other keeps capacity for three times the bound.
 ///
 /// ```
 /// use tidegate_core::admission::MessageClass::{Control, Data};
@@ -24,7 +23,7 @@ use std::collections::VecDeque;
 ///
 /// assert_eq!(queue.get(), Some("cancel"), "and is served first");
 /// let failed = queue.get().expect("one is left");
-/// // The destination did not answer: back to the head of the line.
+/// // The destination did not answer: back to the head of the queue.
 /// let _ = queue.put_back(Data, failed).expect("there is room");
 /// assert_eq!(queue.get(), Some("progress"));
 /// # Ok::<(), tidegate_core::outbox::QueueConfigError>(())
@@ -33,7 +32,7 @@ use std::collections::VecDeque;
 pub struct RobustQueue<T> {
     config: QueueConfig,
     control: VecDeque<T>,
-    lines: Lines<T>,
+    rings: ClassRings<T>,
     gauge: Gauge,
     totals: Totals,
 }
@@ -47,47 +46,46 @@ struct Totals {
     refused: u64,
 }
 
-/// Whether a message is new, or was in the queue before.
+/// Origin of a control message.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Coming {
+enum Origin {
     New,
-    Back,
+    PutBack,
 }
 
 // === impl RobustQueue ===
 
 impl<T> RobustQueue<T> {
-    /// An empty queue.
+    /// Creates an empty queue.
     ///
     /// # Errors
     ///
-    /// When the configuration is not [valid](QueueConfig::validate).
+    /// If the configuration is not [valid](QueueConfig::validate).
     pub fn new(config: QueueConfig) -> Result<Self, QueueConfigError> {
         config.validate()?;
         Ok(Self {
             control: VecDeque::new(),
-            lines: Lines::new(config.bound()),
+            rings: ClassRings::new(config.bound()),
             gauge: Gauge::new(&config),
             totals: Totals::default(),
             config,
         })
     }
 
-    /// Adds a message behind all others, or tells why not.
+    /// Appends a message.
     ///
-    /// Data and telemetry make room for themselves at the bound: the message that had to go for it comes back in
-    /// [`Put::dropped`].
+    /// At the bound, data and telemetry replace an older message, which is returned in [`Put::dropped`].
     ///
     /// # Errors
     ///
-    /// Hands the message back when there is no room that its class may take.
+    /// Returns the message if its class has no room.
     #[inline]
     pub fn put(&mut self, class: MessageClass, value: T) -> Result<Put<T>, Refused<T>> {
-        let Some(line) = line_of(class) else { return self.put_control(value, Coming::New) };
+        let Some(ring) = ring_of(class) else { return self.put_control(value, Origin::New) };
         let mut dropped = None;
-        if self.lines.is_full() {
+        if self.rings.is_full() {
             match self.make_room(class) {
-                Some(victim) => dropped = Some(victim),
+                Some(oldest) => dropped = Some(oldest),
                 None => {
                     let reason = match class {
                         MessageClass::Dispatch => RefusedReason::QueueFull,
@@ -97,54 +95,55 @@ impl<T> RobustQueue<T> {
                 }
             }
         }
-        self.lines.push_back(line, value);
+        self.rings.push_back(ring, value);
         self.totals.enqueued += 1;
         Ok(self.put_done(dropped))
     }
 
-    /// Puts a message that was taken and could not be sent at the head of the line. Of several, the one that was
-    /// taken last goes back first, so that their order stays.
+    /// Puts a message that could not be sent back at the head of the queue. Of several, the last one taken goes
+    /// back first, so that their order stays.
     ///
-    /// If newer messages have meanwhile filled the queue, it is the oldest of its class and meets the same policy:
-    /// dispatch, which was accepted, makes room for itself among telemetry and data; data among telemetry.
+    /// If newer messages have filled the queue meanwhile, this message is the oldest of its class and is subject
+    /// to the same policy: dispatch, which was accepted before, replaces telemetry and data; data replaces
+    /// telemetry.
     ///
     /// # Errors
     ///
-    /// Hands the message back when there is no room that its class may take.
+    /// Returns the message if its class has no room.
     pub fn put_back(&mut self, class: MessageClass, value: T) -> Result<Put<T>, Refused<T>> {
-        let Some(line) = line_of(class) else { return self.put_control(value, Coming::Back) };
+        let Some(ring) = ring_of(class) else { return self.put_control(value, Origin::PutBack) };
         let mut dropped = None;
-        if self.lines.is_full() {
+        if self.rings.is_full() {
             match self.make_room_for_old(class) {
-                Some(victim) => dropped = Some(victim),
+                Some(oldest) => dropped = Some(oldest),
                 None => return Err(self.refuse(class, value, RefusedReason::NewerFilledQueue)),
             }
         }
-        self.lines.push_front(line, value);
+        self.rings.push_front(ring, value);
         self.totals.put_back += 1;
         Ok(self.put_done(dropped))
     }
 
-    /// Takes the next message: control first, then the oldest.
+    /// Removes the next message: control first, then the oldest.
     #[inline]
     pub fn get(&mut self) -> Option<T> {
         if let Some(control) = self.control.pop_front() {
             return Some(control);
         }
-        let value = self.lines.pop()?;
-        self.gauge.observe(self.lines.length());
+        let value = self.rings.pop()?;
+        self.gauge.observe(self.rings.length());
         Some(value)
     }
 
-    /// Takes the next messages, `max` at the most, and appends them to `batch`. Tells how many.
+    /// Removes at most `max` messages, appends them to `batch`, and returns their number.
     pub fn get_batch(&mut self, max: usize, batch: &mut Vec<T>) -> usize {
         let before = batch.len();
         batch.extend(std::iter::from_fn(|| self.get()).take(max));
         batch.len() - before
     }
 
-    /// Takes out what is no longer wanted: those of each class from the oldest on, telemetry first, then data,
-    /// dispatch and control. They count as taken, not as dropped.
+    /// Removes messages for which `keep` is false: telemetry first, then data, dispatch and control, each from the
+    /// oldest on. They count as taken, not as dropped.
     ///
     /// ```
     /// use tidegate_core::admission::MessageClass;
@@ -159,49 +158,49 @@ impl<T> RobustQueue<T> {
     /// # Ok::<(), tidegate_core::outbox::QueueConfigError>(())
     /// ```
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
-        self.lines.retain(&mut keep);
+        self.rings.retain(&mut keep);
         self.control.retain(&mut keep);
-        self.gauge.observe(self.lines.length());
+        self.gauge.observe(self.rings.length());
     }
 
-    /// Messages that wait, control included.
+    /// Queued messages, including control.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.lines.length() + self.control.len()
+        self.rings.length() + self.control.len()
     }
 
-    /// Control messages that wait.
+    /// Queued control messages.
     #[must_use]
     #[inline]
     pub fn control_len(&self) -> usize {
         self.control.len()
     }
 
-    /// Whether nothing waits.
+    /// True if nothing is queued.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How full it is.
+    /// Fill of the queue.
     #[must_use]
     #[inline]
     pub fn state(&self) -> QueueState {
         self.gauge.state()
     }
 
-    /// What it was made with.
+    /// Configuration of the queue.
     #[must_use]
     pub fn config(&self) -> &QueueConfig {
         &self.config
     }
 
-    /// What it holds and what it has done.
+    /// Snapshot of its content and totals.
     #[must_use]
     pub fn stats(&self) -> QueueStats {
-        let length = self.lines.length();
+        let length = self.rings.length();
         let primary_size = length.min(self.config.primary_size);
         let state = self.state();
         let Totals { enqueued, put_back, data_dropped, telemetry_dropped, refused } = self.totals;
@@ -222,21 +221,21 @@ impl<T> RobustQueue<T> {
 
     #[inline]
     fn put_done(&mut self, dropped: Option<T>) -> Put<T> {
-        self.gauge.observe(self.lines.length());
+        self.gauge.observe(self.rings.length());
         let state = self.state();
         Put { state, level: state.level(), delay: self.config.delays.of(state), dropped }
     }
 
-    fn put_control(&mut self, value: T, coming: Coming) -> Result<Put<T>, Refused<T>> {
+    fn put_control(&mut self, value: T, origin: Origin) -> Result<Put<T>, Refused<T>> {
         if self.control.len() >= self.config.control_size {
             return Err(self.refuse(MessageClass::Control, value, RefusedReason::ControlLaneFull));
         }
-        match coming {
-            Coming::New => {
+        match origin {
+            Origin::New => {
                 self.control.push_back(value);
                 self.totals.enqueued += 1;
             }
-            Coming::Back => {
+            Origin::PutBack => {
                 self.control.push_front(value);
                 self.totals.put_back += 1;
             }
@@ -244,7 +243,7 @@ impl<T> RobustQueue<T> {
         Ok(self.put_done(None))
     }
 
-    /// Drops the oldest message that a new one of this class may push out.
+    /// Drops the oldest message that a new one of this class may replace.
     fn make_room(&mut self, class: MessageClass) -> Option<T> {
         match class {
             MessageClass::Control | MessageClass::Dispatch => None,
@@ -253,7 +252,7 @@ impl<T> RobustQueue<T> {
         }
     }
 
-    /// The same for a message that is older than all others: it can't push out its own kind.
+    /// The same for a message older than all others: it can't replace its own class.
     fn make_room_for_old(&mut self, class: MessageClass) -> Option<T> {
         match class {
             MessageClass::Control | MessageClass::Telemetry => None,
@@ -263,15 +262,15 @@ impl<T> RobustQueue<T> {
     }
 
     fn drop_telemetry(&mut self) -> Option<T> {
-        let victim = self.lines.pop_from(Line::Telemetry)?;
+        let oldest = self.rings.pop_from(Ring::Telemetry)?;
         self.totals.telemetry_dropped += 1;
-        Some(victim)
+        Some(oldest)
     }
 
     fn drop_data(&mut self) -> Option<T> {
-        let victim = self.lines.pop_from(Line::Data)?;
+        let oldest = self.rings.pop_from(Ring::Data)?;
         self.totals.data_dropped += 1;
-        Some(victim)
+        Some(oldest)
     }
 
     #[cold]
@@ -282,13 +281,13 @@ impl<T> RobustQueue<T> {
     }
 }
 
-/// The part of the line that a class uses; control has a lane of its own.
+/// Ring of a class; control has a lane of its own.
 #[inline]
-fn line_of(class: MessageClass) -> Option<Line> {
+fn ring_of(class: MessageClass) -> Option<Ring> {
     match class {
         MessageClass::Control => None,
-        MessageClass::Dispatch => Some(Line::Dispatch),
-        MessageClass::Data => Some(Line::Data),
-        MessageClass::Telemetry => Some(Line::Telemetry),
+        MessageClass::Dispatch => Some(Ring::Dispatch),
+        MessageClass::Data => Some(Ring::Data),
+        MessageClass::Telemetry => Some(Ring::Telemetry),
     }
 }

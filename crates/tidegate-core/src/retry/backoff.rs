@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-/// Waits that grow by chance from the one before: between `base` and three times the previous wait, at most
+/// Backoff with decorrelated jitter: each wait is random between `base` and three times the previous wait, at most
 /// `cap`.
 ///
-/// Unlike doubling with a little jitter it forgets the attempt's number, so clients that failed together drift
-/// apart for good instead of meeting again at every power of two.
+/// Unlike doubling with a little jitter, it does not depend on the attempt's number, so clients that failed
+/// together drift apart instead of meeting again at every power of two.
 ///
 /// ```
 /// use std::time::Duration;
@@ -18,16 +18,16 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decorrelated {
-    /// The shortest wait. Default 100 ms.
+    /// Shortest wait. Default 100 ms.
     pub base: Duration,
-    /// The longest wait, also when it is below `base`. Default 20 s.
+    /// Longest wait, also if it is below `base`. Default 20 s.
     pub cap: Duration,
 }
 
-/// A wait between nothing and `base` doubled `attempt` times, at most `cap`; `attempt` is 0 before the first
-/// retry, `chance` is in 0 … 1.
+/// Backoff with full jitter: between zero and `base` doubled `attempt` times, at most `cap`. `attempt` is 0 before
+/// the first retry, and `random` is in 0 … 1.
 ///
-/// A chance that is no number gives the longest wait: what is wrong with a client must not hurry it.
+/// A NaN gives the longest wait: a faulty client must not retry sooner.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,37 +39,36 @@ pub struct Decorrelated {
 /// assert_eq!(full_jitter(base, cap, u32::MAX, 1.0), cap);
 /// ```
 #[must_use]
-pub fn full_jitter(base: Duration, cap: Duration, attempt: u32, chance: f64) -> Duration {
-    // More doublings than a Duration has bits of seconds lead to the cap from anything but nothing.
+pub fn full_jitter(base: Duration, cap: Duration, attempt: u32, random: f64) -> Duration {
+    // More doublings than a Duration has bits of seconds reach the cap from any nonzero base.
     let doubled = match 2_u32.checked_pow(attempt) {
         Some(factor) => base.saturating_mul(factor),
         None => base.saturating_mul(u32::MAX).saturating_mul(u32::MAX),
     };
-    share(doubled.min(cap), chance)
+    share(doubled.min(cap), random)
 }
 
-/// This share of a duration, and never more than all of it, whatever the chance.
-pub(super) fn share(whole: Duration, chance: f64) -> Duration {
-    let chance = if chance.is_nan() { 1.0 } else { chance.clamp(0.0, 1.0) };
-    // Rounding may carry the longest durations past what can be expressed.
-    Duration::try_from_secs_f64(whole.as_secs_f64() * chance).map_or(whole, |part| part.min(whole))
+/// Fraction of a duration, at most all of it.
+pub(super) fn share(whole: Duration, random: f64) -> Duration {
+    let random = if random.is_nan() { 1.0 } else { random.clamp(0.0, 1.0) };
+    // Rounding may carry the longest durations out of range.
+    Duration::try_from_secs_f64(whole.as_secs_f64() * random).map_or(whole, |part| part.min(whole))
 }
 
 // === impl Decorrelated ===
 
 impl Decorrelated {
-    /// The wait that follows `previous`, with `chance` in 0 … 1. Before the first retry there was no wait:
-    /// zero.
+    /// Wait that follows `previous` (zero before the first retry), with `random` in 0 … 1.
     ///
-    /// A chance that is no number gives the longest wait.
+    /// A NaN gives the longest wait.
     #[must_use]
-    pub fn next(self, previous: Duration, chance: f64) -> Duration {
+    pub fn next(self, previous: Duration, random: f64) -> Duration {
         let ceiling = self.ceiling(previous);
         let base = self.base.min(ceiling);
-        base + share(ceiling - base, chance)
+        base + share(ceiling - base, random)
     }
 
-    /// The longest wait that may follow `previous`.
+    /// Longest wait that may follow `previous`.
     #[must_use]
     pub(super) fn ceiling(self, previous: Duration) -> Duration {
         previous.max(self.base).saturating_mul(3).min(self.cap)
@@ -99,9 +98,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_full_jitter_is_at_most_its_doubled_base_and_its_cap(
-            base in durations(), cap in durations(), attempt in any::<u32>(), chance in chances(),
+            base in durations(), cap in durations(), attempt in any::<u32>(), random in chances(),
         ) {
-            let wait = full_jitter(base, cap, attempt, chance);
+            let wait = full_jitter(base, cap, attempt, random);
             prop_assert!(wait <= cap);
             let doublings = u32::checked_pow(2, attempt).unwrap_or(u32::MAX);
             prop_assert!(attempt >= 32 || wait <= base.saturating_mul(doublings));
@@ -109,9 +108,9 @@ mod tests {
 
         #[test]
         fn a_decorrelated_wait_is_between_its_base_and_its_cap(
-            base in durations(), cap in durations(), previous in durations(), chance in chances(),
+            base in durations(), cap in durations(), previous in durations(), random in chances(),
         ) {
-            let wait = Decorrelated { base, cap }.next(previous, chance);
+            let wait = Decorrelated { base, cap }.next(previous, random);
             prop_assert!(base.min(cap) <= wait && wait <= cap, "{wait:?}");
         }
 

@@ -1,42 +1,43 @@
 use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The window moves in so many steps: a tenth is coarse enough to read at once, and a retry is held against a
-/// client at most a tenth shorter than the window says.
+/// Steps of the sliding window: 10 are few enough to read at once, and a retry counts at most a tenth of the
+/// window less than the full window.
 const STEPS: usize = 10;
 
-/// An entry holds its step above so many bits of count. 40 bits of steps of 10 ms, the shortest there are, last
-/// 348 years; 24 bits of count are 16 million requests a step, and more than that are not counted.
+/// Bits of an entry's count, below its step. 40 bits of 10 ms steps, the shortest, last 348 years; 24 bits count
+/// 16 million requests per step, and more are not counted.
 const COUNT_BITS: u32 = 24;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
 
-/// Shares are kept in millionths, so that a fifth of five requests is one retry and not a rounding less.
+/// Ratios are stored in millionths, so that a fifth of five requests is one retry and not a rounding less.
 const MILLION: f64 = 1e6;
 
-/// How much may be spent on retries.
+/// Limits of a retry budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BudgetLimits {
-    /// Retries for each request, 0 … 10. Default 0.2: a dead server sees a fifth more load, not five times it.
+    /// Retries per request, 0 … 10. Default 0.2: a dead server sees a fifth more load, not five times the load.
     pub ratio: f64,
-    /// Retries a second on top, so that a client with few requests can retry at all: 0 … 1,000,000. Default 1.
+    /// Additional retries per second, so that a client with few requests can retry at all: 0 … 1,000,000. Default
+    /// 1.
     pub floor_per_s: f64,
-    /// The stretch over which both are counted, 100 ms … 1 h. Default 10 s.
+    /// Sliding window over which both are counted, 100 ms … 1 h. Default 10 s.
     pub window: Duration,
 }
 
-/// Bounds the retries of all who share it to a share of their requests.
+/// Retry budget: limits the retries of all its users to a share of their requests.
 ///
 /// At every grant: the retries of the last window ≤ `ratio` · the requests of the last window + `floor_per_s` ·
-/// the window. The window moves in tenths of itself and ends with the tenth that is running. A request therefore
-/// pays for no retry twice, and over any stretch of time the retries are at most `ratio` of the requests since
-/// one window before it, and the floor. Requests and retries are both forgotten as the window moves, so nothing
-/// that was ever spent is held against anyone for longer than a window.
+/// the window. The window moves in tenths of itself and ends with the current tenth. A request therefore pays for
+/// no retry twice, and over any period the retries are at most `ratio` of the requests since one window before it,
+/// plus the floor. Requests and retries are both forgotten as the window moves, so no past retry counts for longer
+/// than a window.
 ///
-/// Lock-free: a request is counted by one compare-and-swap and a retry is granted by one, on a single word, so
-/// no race grants one more than the budget says. A retry itself is not counted as a request.
+/// Lock-free: one compare-and-swap counts a request and one grants a retry, on a single word, so no race grants
+/// one more than the budget allows. A retry itself is not counted as a request.
 ///
-/// `now` is the time since any fixed start, the same for all who share the budget. Where they disagree, the
-/// latest time that one of them has told is the time.
+/// `now` is the time since any fixed start, the same for all users of the budget. If they disagree, the latest
+/// time counts.
 ///
 /// ```
 /// use std::time::Duration;
@@ -55,35 +56,35 @@ pub struct RetryBudget {
     step_ns: u128,
     ratio_millionths: u64,
     floor_millionths: u64,
-    /// Retries ever granted: the word that a grant swaps.
+    /// Retries granted so far: the word that a grant swaps.
     granted: AtomicU64,
     /// Requests by step, at the step's index modulo the number of steps.
     requests: [AtomicU64; STEPS],
-    /// What `granted` was (its low bits) when a step began. Set before anything is granted in that step; too
-    /// low a value only counts older retries for longer.
+    /// Low bits of `granted` at the start of each step, set before the first grant of that step. Too low a value
+    /// only counts older retries for longer.
     starts: [AtomicU64; STEPS],
 }
 
-/// What a budget has seen within the last window.
+/// Use of a budget within the last window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetUse {
-    /// Requests that were recorded.
+    /// Requests recorded.
     pub requests: u64,
-    /// Retries that were granted.
+    /// Retries granted.
     pub retries: u64,
-    /// Retries that these requests and the floor allow.
+    /// Retries allowed by these requests and the floor.
     pub allowed: u64,
 }
 
-/// A step and a count in one word; step 0 is none.
+/// Step and count in one word; step 0 means empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry(u64);
 
-/// The entries as one reader found them.
+/// Entries as one reader saw them.
 struct Survey {
-    /// The latest step that anyone has told.
+    /// Latest step seen.
     step: u64,
-    /// What stands where the start of that step belongs.
+    /// Entry at the index of that step's start.
     start: Entry,
     found: BudgetUse,
 }
@@ -97,7 +98,7 @@ impl Default for BudgetLimits {
 }
 
 impl BudgetLimits {
-    /// Within the ranges; what is no number grants nothing.
+    /// Clamped to the ranges; NaN becomes 0.
     fn clamped(self) -> Self {
         let within =
             |value: f64, max: f64| if value.is_nan() { 0.0 } else { value.clamp(0.0, max) };
@@ -112,8 +113,7 @@ impl BudgetLimits {
 // === impl RetryBudget ===
 
 impl RetryBudget {
-    /// A budget that has seen nothing. Limits outside their ranges are brought into them, and what is no number
-    /// counts as 0.
+    /// Creates an unused budget. Limits out of range are clamped, and NaN counts as 0.
     #[must_use]
     pub fn new(limits: BudgetLimits) -> Self {
         let limits = limits.clamped();
@@ -129,7 +129,7 @@ impl RetryBudget {
         }
     }
 
-    /// The limits in force.
+    /// Limits in force.
     #[must_use]
     pub fn limits(&self) -> BudgetLimits {
         self.limits
@@ -139,7 +139,7 @@ impl RetryBudget {
     pub fn record_request(&self, now: Duration) {
         let step = self.step_of(now);
         let word = &self.requests[index(step)];
-        // Relaxed: the count stands for itself, nothing is published with it.
+        // Relaxed: the count publishes nothing else.
         let mut seen = Entry(word.load(Ordering::Relaxed));
         loop {
             let counted = if seen.step() < step {
@@ -156,12 +156,12 @@ impl RetryBudget {
         }
     }
 
-    /// Takes one retry from the budget, or says that it is spent. Nothing changes when it is.
+    /// Takes one retry from the budget. Returns false and changes nothing if the budget is spent.
     #[must_use = "a retry that was granted is spent"]
     pub fn try_retry(&self, now: Duration) -> bool {
         let now = self.step_of(now);
         loop {
-            // Acquire, and before the entries: whoever granted what is counted here had opened its step.
+            // Acquire, and before the entries: the thread that granted what is counted here had opened its step.
             let granted = self.granted.load(Ordering::Acquire);
             let survey = self.survey(now, granted);
             if survey.start.step() < survey.step {
@@ -178,8 +178,8 @@ impl RetryBudget {
         }
     }
 
-    /// What was seen within the last window: for people and for metrics. While others use the budget the
-    /// numbers may be of slightly different moments.
+    /// Use within the last window, for operators and metrics. Under concurrent use the numbers may be of slightly
+    /// different moments.
     #[must_use]
     pub fn in_use(&self, now: Duration) -> BudgetUse {
         let granted = self.granted.load(Ordering::Acquire);
@@ -187,8 +187,8 @@ impl RetryBudget {
         BudgetUse { retries: found.retries.min(found.allowed), ..found }
     }
 
-    /// Reads all entries, each once. They may be of different moments; the word that is swapped next tells
-    /// whether a grant came in between, and everything else only ever moves forward.
+    /// Reads all entries once. They may be of different moments; the next compare-and-swap detects a grant in
+    /// between, and everything else only moves forward.
     fn survey(&self, now: u64, granted: u64) -> Survey {
         let starts = self.starts.each_ref().map(|word| Entry(word.load(Ordering::Acquire)));
         let requests = self.requests.each_ref().map(|word| Entry(word.load(Ordering::Relaxed)));
@@ -201,11 +201,11 @@ impl RetryBudget {
         Survey { step, start: starts[index(step)], found }
     }
 
-    /// Marks where a step begins. Whoever loses this race finds it marked.
+    /// Marks the start of a step. The thread that loses this race finds it marked.
     fn open(&self, survey: &Survey, granted: u64) {
         let opened = Entry::new(survey.step, granted & COUNT_MAX);
         let word = &self.starts[index(survey.step)];
-        // Release: whoever sees the mark sees as many grants as it was made with.
+        // Release: a thread that sees the mark sees at least as many grants as it records.
         let _ =
             word.compare_exchange(survey.start.0, opened.0, Ordering::AcqRel, Ordering::Relaxed);
     }
@@ -217,7 +217,8 @@ impl RetryBudget {
         swap.is_ok()
     }
 
-    /// Always less than a count can tell, so that a difference of counts is never ambiguous.
+    /// Retries allowed. Always below half of the counter's range, so that a difference of counts is never
+    /// ambiguous.
     fn allowed(&self, requests: u64) -> u64 {
         let millionths = requests * self.ratio_millionths + self.floor_millionths;
         (millionths / MILLION as u64).min(COUNT_MAX / 2)

@@ -3,149 +3,149 @@ use super::{Decorrelated, RetryAfter};
 use std::fmt;
 use std::time::Duration;
 
-/// How often, how long and after what a request is tried again.
+/// Limits and conditions of retries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryPolicy {
-    /// Tries in all, the first included. 0 and 1 never retry. Default 5.
+    /// Attempts in all, including the first. 0 and 1 never retry. Default 5.
     pub attempts_max: u32,
-    /// The time from the first try within which the last one must begin; a client that runs the tries ends them
+    /// Time from the first attempt within which the last one must begin; a client that runs the attempts ends them
     /// then too. Default 60 s.
     pub deadline: Duration,
-    /// The waits between tries. Default 100 ms … 20 s.
+    /// Waits between attempts. Default 100 ms … 20 s.
     pub backoff: Decorrelated,
-    /// What may be tried again. Default [`RetryOn::Lost`].
+    /// Failures that may be retried. Default [`RetryOn::Lost`].
     pub retry_on: RetryOn,
 }
 
-/// What may be tried again. Each includes those before it.
+/// Failures that may be retried. Each value includes those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RetryOn {
-    /// Only what a server has refused.
+    /// Only requests refused by a server.
     Refused,
-    /// Also what reached no server.
+    /// Also requests that reached no server.
     Unreachable,
-    /// Also what was sent and not answered, where it is [`Safety::Idempotent`].
+    /// Also requests sent and not answered, if they are [`Safety::Idempotent`].
     #[default]
     Lost,
 }
 
-/// Whether a request may run twice.
+/// Idempotence of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Safety {
-    /// It may not: what may have started is not repeated.
+    /// Not idempotent: never repeated if it may have started.
     #[default]
     Once,
-    /// It may: running it twice is the same as running it once.
+    /// Idempotent: running it twice has the effect of running it once.
     Idempotent,
 }
 
-/// How a try failed, as far as repeating it goes.
+/// Class of a failure with respect to retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The server answered that it won't do it now. It has not started.
+    /// The server refused to process the request now. The request has not started.
     Refused,
-    /// There was no connection to send it on. It has not started.
+    /// There was no connection to send the request on. The request has not started.
     Unreachable,
-    /// It was sent, or may have been, and no answer came: a reset, a timeout. It may have started.
+    /// The request was sent, or may have been, and not answered: a reset, a timeout. The request may have started.
     Lost,
-    /// It failed in a way that a repetition won't change.
+    /// A retry would fail the same way.
     Final,
 }
 
-/// A try that failed, and those before it.
+/// A failed attempt, and the history of its request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tried {
-    /// How the last try failed.
+pub struct FailedAttempt {
+    /// Failure of the last attempt.
     pub failure: Failure,
-    /// Whether the request may run twice.
+    /// Idempotence of the request.
     pub safety: Safety,
-    /// Tries so far, this one included.
+    /// Attempts so far, including this one.
     pub attempts: u32,
-    /// The time since the first try began.
+    /// Time since the first attempt began.
     pub elapsed: Duration,
-    /// The wait before this try; zero for the first.
+    /// Wait before this attempt; zero for the first.
     pub previous_wait: Duration,
-    /// What the server said about coming back, if it did.
-    pub server: Option<RetryAfter>,
+    /// Retry hint of the server, if it gave one.
+    pub hint: Option<RetryAfter>,
 }
 
-/// What to do after a try that failed.
+/// Decision after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Try again after this wait.
+    /// Retry after this wait.
     Retry {
-        /// At least what the server asked for.
+        /// Wait, at least as long as the server asked for.
         after: Duration,
     },
-    /// Do not try again.
+    /// Do not retry.
     GiveUp {
-        /// The first reason that was found.
-        why: GiveUp,
+        /// First reason found.
+        reason: GiveUp,
     },
 }
 
-/// Why there is no further try.
+/// Reason for not retrying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GiveUp {
-    /// A repetition would change nothing.
+    /// A retry would change nothing.
     Final,
-    /// It may have started, and may not run twice.
+    /// The request may have started, and is not idempotent.
     MayHaveStarted,
-    /// The policy does not retry after this kind of failure.
+    /// The policy does not retry this kind of failure.
     NotByPolicy,
-    /// The server asked not to be asked again.
+    /// The server forbade retries.
     Forbidden,
-    /// All tries are used up.
+    /// All attempts are used up.
     Attempts,
-    /// The next try would begin after the deadline.
+    /// The next attempt would begin after the deadline.
     Deadline,
-    /// The retry budget is spent. Said by whoever asks the [`RetryBudget`](super::RetryBudget), not by
-    /// [`decide`], which spends nothing.
+    /// The retry budget is spent. Returned by users of a [`RetryBudget`](super::RetryBudget), not by [`decide`],
+    /// which spends nothing.
     Budget,
 }
 
-/// Whether to try again, and when; `chance` in 0 … 1 spreads the waits.
+/// Decides on a retry and its wait; `random` in 0 … 1 spreads the waits.
 ///
-/// What the server asked for is a floor: chance adds to it, up to the next backoff or half of the wait,
-/// whichever is more, and never takes from it. The half is for those who were all told the same: a wait of ten
-/// seconds that all of them end within a tenth of one helps nobody. A wait that ends at the deadline or after it
-/// is given up at once rather than slept.
+/// The server's hint is a floor: jitter adds to it, up to the next backoff or half of the hint, whichever is more,
+/// and never subtracts. Half of the hint, because many clients got the same hint: ten seconds that all end within
+/// a tenth of a second help nobody. If the wait would end at or after the deadline, the decision is to give up at
+/// once.
 ///
 /// ```
 /// use std::time::Duration;
 /// use tidegate_core::retry::*;
 ///
 /// let policy = RetryPolicy::default();
-/// let refused = Tried::first(Failure::Refused, Safety::Once);
+/// let refused = FailedAttempt::first(Failure::Refused, Safety::Once);
 /// let ten_s = Some(RetryAfter::Wait(Duration::from_secs(10)));
-/// let told = Tried { server: ten_s, ..refused };
-/// assert_eq!(decide(&policy, &told, 0.0), Decision::Retry { after: Duration::from_secs(10) });
-/// assert_eq!(decide(&policy, &told, 1.0), Decision::Retry { after: Duration::from_secs(15) });
+/// let hinted = FailedAttempt { hint: ten_s, ..refused };
+/// assert_eq!(decide(&policy, &hinted, 0.0), Decision::Retry { after: Duration::from_secs(10) });
+/// assert_eq!(decide(&policy, &hinted, 1.0), Decision::Retry { after: Duration::from_secs(15) });
 ///
-/// let lost = Tried::first(Failure::Lost, Safety::Once);
-/// assert_eq!(decide(&policy, &lost, 0.5), Decision::GiveUp { why: GiveUp::MayHaveStarted });
+/// let lost = FailedAttempt::first(Failure::Lost, Safety::Once);
+/// assert_eq!(decide(&policy, &lost, 0.5), Decision::GiveUp { reason: GiveUp::MayHaveStarted });
 /// ```
 #[must_use]
-pub fn decide(policy: &RetryPolicy, tried: &Tried, chance: f64) -> Decision {
-    match policy.after(tried, chance) {
+pub fn decide(policy: &RetryPolicy, attempt: &FailedAttempt, random: f64) -> Decision {
+    match policy.after(attempt, random) {
         Ok(after) => Decision::Retry { after },
-        Err(why) => Decision::GiveUp { why },
+        Err(reason) => Decision::GiveUp { reason },
     }
 }
 
 // === impl RetryPolicy ===
 
 impl RetryPolicy {
-    fn after(&self, tried: &Tried, chance: f64) -> Result<Duration, GiveUp> {
-        self.allows(tried.failure, tried.safety)?;
-        if tried.server == Some(RetryAfter::Never) {
+    fn after(&self, attempt: &FailedAttempt, random: f64) -> Result<Duration, GiveUp> {
+        self.allows(attempt.failure, attempt.safety)?;
+        if attempt.hint == Some(RetryAfter::Never) {
             return Err(GiveUp::Forbidden);
         }
-        if tried.attempts >= self.attempts_max {
+        if attempt.attempts >= self.attempts_max {
             return Err(GiveUp::Attempts);
         }
-        let after = self.wait(tried, chance);
-        if tried.elapsed.saturating_add(after) >= self.deadline {
+        let after = self.wait(attempt, random);
+        if attempt.elapsed.saturating_add(after) >= self.deadline {
             return Err(GiveUp::Deadline);
         }
         Ok(after)
@@ -162,13 +162,13 @@ impl RetryPolicy {
         if self.retry_on >= needed { Ok(()) } else { Err(GiveUp::NotByPolicy) }
     }
 
-    fn wait(&self, tried: &Tried, chance: f64) -> Duration {
-        match tried.server {
+    fn wait(&self, attempt: &FailedAttempt, random: f64) -> Duration {
+        match attempt.hint {
             Some(RetryAfter::Wait(floor)) => {
-                let spread = self.backoff.ceiling(tried.previous_wait).max(floor / 2);
-                floor.saturating_add(share(spread, chance))
+                let spread = self.backoff.ceiling(attempt.previous_wait).max(floor / 2);
+                floor.saturating_add(share(spread, random))
             }
-            Some(RetryAfter::Never) | None => self.backoff.next(tried.previous_wait, chance),
+            Some(RetryAfter::Never) | None => self.backoff.next(attempt.previous_wait, random),
         }
     }
 }
@@ -187,17 +187,17 @@ impl Default for RetryPolicy {
 // === impl Failure ===
 
 impl Failure {
-    /// Whether the request has certainly not been started by anyone.
+    /// True if the request has certainly not started.
     #[must_use]
     pub fn not_started(self) -> bool {
         matches!(self, Self::Refused | Self::Unreachable)
     }
 }
 
-// === impl Tried ===
+// === impl FailedAttempt ===
 
-impl Tried {
-    /// A first try that failed at once, with nothing said by the server.
+impl FailedAttempt {
+    /// First attempt, failed at once and without a hint from the server.
     #[must_use]
     pub fn first(failure: Failure, safety: Safety) -> Self {
         Self {
@@ -206,7 +206,7 @@ impl Tried {
             attempts: 1,
             elapsed: Duration::ZERO,
             previous_wait: Duration::ZERO,
-            server: None,
+            hint: None,
         }
     }
 }
@@ -216,12 +216,12 @@ impl Tried {
 impl fmt::Display for GiveUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Final => "a repetition would change nothing",
-            Self::MayHaveStarted => "it may have started and may not run twice",
-            Self::NotByPolicy => "the policy does not retry after this",
-            Self::Forbidden => "the server asked not to be asked again",
-            Self::Attempts => "all tries are used up",
-            Self::Deadline => "the next try would be past the deadline",
+            Self::Final => "a retry would change nothing",
+            Self::MayHaveStarted => "the request may have started and is not idempotent",
+            Self::NotByPolicy => "the policy does not retry this failure",
+            Self::Forbidden => "the server forbade retries",
+            Self::Attempts => "all attempts are used up",
+            Self::Deadline => "the next attempt would begin after the deadline",
             Self::Budget => "the retry budget is spent",
         })
     }
@@ -239,10 +239,10 @@ mod tests {
         retry_on: RetryOn::Lost,
     };
 
-    fn why(policy: &RetryPolicy, tried: Tried) -> Option<GiveUp> {
-        match decide(policy, &tried, 0.5) {
+    fn reason(policy: &RetryPolicy, attempt: FailedAttempt) -> Option<GiveUp> {
+        match decide(policy, &attempt, 0.5) {
             Decision::Retry { .. } => None,
-            Decision::GiveUp { why } => Some(why),
+            Decision::GiveUp { reason } => Some(reason),
         }
     }
 
@@ -260,21 +260,21 @@ mod tests {
             (Lost, Idempotent, None),
             (Final, Idempotent, Some(GiveUp::Final)),
         ] {
-            let found = why(&POLICY, Tried::first(failure, safety));
+            let found = reason(&POLICY, FailedAttempt::first(failure, safety));
             assert_eq!(found, expected, "{failure:?} {safety:?}");
         }
     }
 
     #[test]
     fn the_policy_says_after_which_failures() {
-        let tried = |failure| Tried::first(failure, Safety::Idempotent);
+        let attempt = |failure| FailedAttempt::first(failure, Safety::Idempotent);
         for (retry_on, refused, unreachable, lost) in [
             (RetryOn::Refused, true, false, false),
             (RetryOn::Unreachable, true, true, false),
             (RetryOn::Lost, true, true, true),
         ] {
             let policy = RetryPolicy { retry_on, ..POLICY };
-            let retries = |failure| why(&policy, tried(failure)) != Some(GiveUp::NotByPolicy);
+            let retries = |failure| reason(&policy, attempt(failure)) != Some(GiveUp::NotByPolicy);
             let found = [Failure::Refused, Failure::Unreachable, Failure::Lost].map(retries);
             assert_eq!(found, [refused, unreachable, lost], "{retry_on:?}");
         }
@@ -282,31 +282,34 @@ mod tests {
 
     #[test]
     fn tries_and_time_are_bounded() {
-        let refused = Tried::first(Failure::Refused, Safety::Once);
-        assert_eq!(why(&POLICY, Tried { attempts: 2, ..refused }), None);
-        assert_eq!(why(&POLICY, Tried { attempts: 3, ..refused }), Some(GiveUp::Attempts));
+        let refused = FailedAttempt::first(Failure::Refused, Safety::Once);
+        assert_eq!(reason(&POLICY, FailedAttempt { attempts: 2, ..refused }), None);
+        assert_eq!(
+            reason(&POLICY, FailedAttempt { attempts: 3, ..refused }),
+            Some(GiveUp::Attempts)
+        );
         let never = RetryPolicy { attempts_max: 0, ..POLICY };
-        assert_eq!(why(&never, refused), Some(GiveUp::Attempts));
-        let late = Tried { elapsed: POLICY.deadline, ..refused };
-        assert_eq!(why(&POLICY, late), Some(GiveUp::Deadline));
+        assert_eq!(reason(&never, refused), Some(GiveUp::Attempts));
+        let late = FailedAttempt { elapsed: POLICY.deadline, ..refused };
+        assert_eq!(reason(&POLICY, late), Some(GiveUp::Deadline));
     }
 
     #[test]
     fn a_wait_beyond_the_deadline_is_not_begun() {
         let wait = |seconds| Some(RetryAfter::Wait(Duration::from_secs(seconds)));
-        let refused = Tried::first(Failure::Refused, Safety::Once);
-        assert_eq!(why(&POLICY, Tried { server: wait(5), ..refused }), None);
+        let refused = FailedAttempt::first(Failure::Refused, Safety::Once);
+        assert_eq!(reason(&POLICY, FailedAttempt { hint: wait(5), ..refused }), None);
         for seconds in [10, 3600, u64::MAX] {
-            let told = Tried { server: wait(seconds), ..refused };
-            assert_eq!(why(&POLICY, told), Some(GiveUp::Deadline), "{seconds}");
+            let hinted = FailedAttempt { hint: wait(seconds), ..refused };
+            assert_eq!(reason(&POLICY, hinted), Some(GiveUp::Deadline), "{seconds}");
         }
     }
 
     #[test]
     fn a_server_that_forbids_is_not_asked_again() {
-        let refused = Tried::first(Failure::Refused, Safety::Idempotent);
-        let told = Tried { server: Some(RetryAfter::Never), ..refused };
-        assert_eq!(why(&POLICY, told), Some(GiveUp::Forbidden));
+        let refused = FailedAttempt::first(Failure::Refused, Safety::Idempotent);
+        let hinted = FailedAttempt { hint: Some(RetryAfter::Never), ..refused };
+        assert_eq!(reason(&POLICY, hinted), Some(GiveUp::Forbidden));
     }
 
     proptest! {
@@ -317,18 +320,18 @@ mod tests {
             elapsed in 0..12_000_u64,
             previous_wait in any::<Duration>(),
             attempts in 0..5_u32,
-            chance in any::<f64>(),
+            random in any::<f64>(),
         ) {
             let server = small.map(Duration::from_millis).or(server);
             let elapsed = Duration::from_millis(elapsed);
-            let tried = Tried {
+            let attempt = FailedAttempt {
                 attempts,
                 elapsed,
                 previous_wait,
-                server: server.map(RetryAfter::Wait),
-                ..Tried::first(Failure::Refused, Safety::Once)
+                hint: server.map(RetryAfter::Wait),
+                ..FailedAttempt::first(Failure::Refused, Safety::Once)
             };
-            if let Decision::Retry { after } = decide(&POLICY, &tried, chance) {
+            if let Decision::Retry { after } = decide(&POLICY, &attempt, random) {
                 prop_assert!(after >= server.unwrap_or(POLICY.backoff.base));
                 prop_assert!(elapsed + after < POLICY.deadline);
                 prop_assert!(attempts < POLICY.attempts_max);

@@ -1,9 +1,11 @@
-//! Coming back after a refusal without making it worse: how long to wait, whether to, and how often in all.
+//! Retries after a refusal: their waits, their conditions and their budget.
 //!
-//! Retries are load, and they come when there is already too much of it. So a client waits at least as long as
-//! the server said, moves its wait by chance so that those who were refused together do not return together
-//! ([`Decorrelated`]), repeats nothing that may have started unless it may run twice ([`decide`]), and spends no
-//! more on retries than a share of its requests ([`RetryBudget`]).
+//! Retries are load, and arrive when there is already too much of it. A client therefore waits at least as long as
+//! the server asked, adds jitter so that clients refused together do not return together ([`Decorrelated`]),
+//! repeats nothing that may have started unless it is idempotent ([`decide`]), and spends no more on retries than
+//! a share of its requests ([`RetryBudget`]).
+//!
+//! Uses the crate's atomics. Must not know clocks, connections or an HTTP library.
 //!
 //! ```
 //! use std::time::Duration;
@@ -14,11 +16,11 @@
 //! let now = Duration::from_secs(5);
 //!
 //! budget.record_request(now);
-//! let tried = Tried {
-//!     server: RetryAfter::parse("2", Duration::ZERO),
-//!     ..Tried::first(Failure::Refused, Safety::Once)
+//! let attempt = FailedAttempt {
+//!     hint: RetryAfter::parse("2", Duration::ZERO),
+//!     ..FailedAttempt::first(Failure::Refused, Safety::Once)
 //! };
-//! match decide(&policy, &tried, 0.25) {
+//! match decide(&policy, &attempt, 0.25) {
 //!     Decision::Retry { after } if budget.try_retry(now) => assert!(after >= Duration::from_secs(2)),
 //!     other => panic!("{other:?}"),
 //! }
@@ -32,6 +34,6 @@ mod retry_after;
 
 pub use backoff::{Decorrelated, full_jitter};
 pub use budget::{BudgetLimits, BudgetUse, RetryBudget};
-pub use decide::{Decision, Failure, GiveUp, RetryOn, RetryPolicy, Safety, Tried, decide};
+pub use decide::{Decision, FailedAttempt, Failure, GiveUp, RetryOn, RetryPolicy, Safety, decide};
 pub use http_date::http_date;
-pub use retry_after::{RetryAfter, ServerSaid};
+pub use retry_after::{RetryAfter, RetryHeaders};

@@ -1,42 +1,42 @@
 use super::http_date::http_date;
 use std::time::Duration;
 
-/// What a server said about coming back.
+/// Retry hint of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
-    /// Not before this much time has passed.
+    /// Retry not before this time has passed.
     Wait(Duration),
-    /// Not at all: gRPC's pushback with a number below zero, or with none.
+    /// Do not retry: a gRPC pushback that is negative or not a number.
     Never,
 }
 
-/// The fields of an answer that say when to come back, as they stand there. What is absent is `None`.
+/// Response header fields with a retry hint, unparsed. Absent fields are `None`.
 ///
 /// ```
 /// use std::time::Duration;
-/// use tidegate_core::retry::{RetryAfter, ServerSaid};
+/// use tidegate_core::retry::{RetryAfter, RetryHeaders};
 ///
-/// let said = ServerSaid { retry_after: Some("1"), tidegate_ms: Some("150"), grpc_pushback_ms: None };
-/// let wait = said.finest(Duration::ZERO);
+/// let headers = RetryHeaders { retry_after: Some("1"), tidegate_ms: Some("150"), grpc_pushback_ms: None };
+/// let wait = headers.most_precise(Duration::ZERO);
 /// assert_eq!(wait, Some(RetryAfter::Wait(Duration::from_millis(150))), "a second is 150 ms rounded up");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServerSaid<'a> {
+pub struct RetryHeaders<'a> {
     /// `Retry-After`: whole seconds, or a date.
     pub retry_after: Option<&'a str>,
     /// `tidegate-retry-after-ms`: milliseconds, the wait before it was rounded up to seconds.
     pub tidegate_ms: Option<&'a str>,
-    /// `grpc-retry-pushback-ms`: milliseconds, or what is no such number for "do not come back".
+    /// `grpc-retry-pushback-ms`: milliseconds; any other value forbids retries.
     pub grpc_pushback_ms: Option<&'a str>,
 }
 
 // === impl RetryAfter ===
 
 impl RetryAfter {
-    /// Reads the HTTP field `Retry-After`: seconds, or a date in any of HTTP's three forms. `now` is the time
-    /// since the Unix epoch; a date that has passed is a wait of zero.
+    /// Parses the HTTP field `Retry-After`: seconds, or a date in any of HTTP's three formats. `now` is the time
+    /// since the Unix epoch; a date in the past is a wait of zero.
     ///
-    /// `None` for anything else: a server that says nonsense has said nothing.
+    /// Returns `None` for anything else.
     ///
     /// ```
     /// use std::time::Duration;
@@ -63,21 +63,20 @@ impl RetryAfter {
     }
 }
 
-// === impl ServerSaid ===
+// === impl RetryHeaders ===
 
-impl ServerSaid<'_> {
-    /// The finest of what was said: milliseconds before seconds, ours before gRPC's. What can't be read counts
-    /// as absent, except in gRPC's field, where that is how a server forbids to retry. `now` is the time since
-    /// the Unix epoch.
+impl RetryHeaders<'_> {
+    /// Most precise hint: milliseconds before seconds, Tidegate's field before gRPC's. A malformed field counts as
+    /// absent, except gRPC's, where it forbids retries. `now` is the time since the Unix epoch.
     #[must_use]
-    pub fn finest(&self, now: Duration) -> Option<RetryAfter> {
-        let ours = self.tidegate_ms.and_then(RetryAfter::parse_ms);
+    pub fn most_precise(&self, now: Duration) -> Option<RetryAfter> {
+        let tidegate = self.tidegate_ms.and_then(RetryAfter::parse_ms);
         let grpc = self.grpc_pushback_ms;
         let grpc = grpc.map(|field| RetryAfter::parse_ms(field).unwrap_or(RetryAfter::Never));
         if grpc == Some(RetryAfter::Never) {
             return grpc;
         }
-        ours.or(grpc).or_else(|| RetryAfter::parse(self.retry_after?, now))
+        tidegate.or(grpc).or_else(|| RetryAfter::parse(self.retry_after?, now))
     }
 }
 
@@ -85,7 +84,7 @@ fn trim(field: &str) -> &str {
     field.trim_matches([' ', '\t'])
 }
 
-/// Digits and nothing else. More of them than fit are still a very long time, not nonsense.
+/// Digits and nothing else. A number out of range is a very long time, not an error.
 fn count(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))
@@ -130,40 +129,40 @@ mod tests {
 
     #[test]
     fn the_finest_wins_and_what_cannot_be_read_is_passed_over() {
-        let all = ServerSaid {
+        let all = RetryHeaders {
             retry_after: Some("3"),
             tidegate_ms: Some("150"),
             grpc_pushback_ms: Some("200"),
         };
-        assert_eq!(all.finest(NOW), wait_ms(150));
-        assert_eq!(ServerSaid { tidegate_ms: None, ..all }.finest(NOW), wait_ms(200));
-        assert_eq!(ServerSaid { tidegate_ms: Some("?"), ..all }.finest(NOW), wait_ms(200));
-        let field_only = ServerSaid { tidegate_ms: Some("-1"), grpc_pushback_ms: None, ..all };
-        assert_eq!(field_only.finest(NOW), wait_ms(3_000));
-        assert_eq!(ServerSaid::default().finest(NOW), None);
+        assert_eq!(all.most_precise(NOW), wait_ms(150));
+        assert_eq!(RetryHeaders { tidegate_ms: None, ..all }.most_precise(NOW), wait_ms(200));
+        assert_eq!(RetryHeaders { tidegate_ms: Some("?"), ..all }.most_precise(NOW), wait_ms(200));
+        let field_only = RetryHeaders { tidegate_ms: Some("-1"), grpc_pushback_ms: None, ..all };
+        assert_eq!(field_only.most_precise(NOW), wait_ms(3_000));
+        assert_eq!(RetryHeaders::default().most_precise(NOW), None);
     }
 
     #[test]
     fn grpc_forbids_with_what_is_no_number() {
         for field in ["-1", "", "never"] {
-            let said = ServerSaid {
+            let headers = RetryHeaders {
                 grpc_pushback_ms: Some(field),
                 tidegate_ms: Some("1"),
-                ..ServerSaid::default()
+                ..RetryHeaders::default()
             };
-            assert_eq!(said.finest(NOW), Some(RetryAfter::Never), "{field}");
+            assert_eq!(headers.most_precise(NOW), Some(RetryAfter::Never), "{field}");
         }
     }
 
     proptest! {
         #[test]
         fn no_field_panics(field in ".{0,40}", now in any::<Duration>()) {
-            let said = ServerSaid {
+            let headers = RetryHeaders {
                 retry_after: Some(&field),
                 tidegate_ms: Some(&field),
                 grpc_pushback_ms: Some(&field),
             };
-            let _ = (said.finest(now), RetryAfter::parse(&field, now));
+            let _ = (headers.most_precise(now), RetryAfter::parse(&field, now));
         }
     }
 }

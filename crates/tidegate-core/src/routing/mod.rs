@@ -1,25 +1,20 @@
-//! Busy-aware routing: which worker takes a request, and when to refuse because all of them are busy.
+//! Busy-aware routing: the choice of an upstream for a request, and the refusal when all of them are busy.
+//!
+//! May use `admission` (priorities, retry bounds) and `flow` (rates). Must not know threads, sockets or HTTP: the
+//! caller gives the time and the random numbers, and shares the state between threads.
 
-mod charge;
-mod drain;
-mod free_set;
-mod latency;
-mod ledger;
-mod loads;
-mod pick;
-mod rank;
-mod report;
-mod sums;
+mod availability;
+mod load;
+mod policy;
 mod thresholds;
-mod view;
 
-pub use charge::{Charge, ChargeRule};
-pub use drain::DrainAdvisor;
-pub use free_set::FreeSet;
-pub use latency::{Answer, Latency};
-pub use ledger::{OnSilence, RANKS_MAX, RankTold, Standing, Ticket, WorkerLedger};
-pub use loads::Loads;
-pub use pick::{Candidates, Pick};
-pub use report::{KvUsage, LoadReport};
+pub use availability::{Availability, AvailabilityEntry, FreeSet, LaneThresholds, Loads, Shown};
+pub use load::{
+    Charge, ChargeRule, KvUsage, LoadAccount, LoadReport, OnSilence, RANKS_MAX, RankReport,
+    RankView, Standing, Ticket,
+};
+pub use policy::{
+    Answer, Demand, DrainAdvisor, Latency, Overload, Pick, Pool, RouteError, RouteQuery,
+    RoutingPolicy, Tried,
+};
 pub use thresholds::{BusyPreset, BusyThresholds, HighAsked, OutOfRange, Shares, Threshold};
-pub use view::RankView;

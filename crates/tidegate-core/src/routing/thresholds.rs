@@ -3,8 +3,8 @@ use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// When a worker counts as busy. Each check is off while it is unset; a worker is busy when any of them is
-/// exceeded.
+/// The thresholds beyond which an upstream counts as busy. An unset threshold is not checked; an upstream is
+/// busy when any is exceeded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct BusyThresholds {
     /// Share of the KV cache's blocks in use, 0.0 … 1.0.
@@ -13,12 +13,12 @@ pub struct BusyThresholds {
     /// Tokens being prefilled.
     #[serde(rename = "active_prefill_tokens_threshold")]
     pub active_prefill_tokens: Option<u64>,
-    /// Requests at the worker, worked on and waiting. For servers that tell nothing finer.
+    /// Requests at the upstream, executing and queued. For servers that report nothing finer.
     #[serde(rename = "active_requests_threshold", skip_serializing_if = "Option::is_none")]
     pub active_requests: Option<u64>,
 }
 
-/// One of the checks.
+/// One of the thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Threshold {
@@ -26,38 +26,38 @@ pub enum Threshold {
     ActiveDecodeBlocks,
     /// Tokens being prefilled.
     ActivePrefillTokens,
-    /// Requests at the worker.
+    /// Requests at the upstream.
     ActiveRequests,
 }
 
-/// How much of each threshold a priority may use; High and Critical may use all of it.
+/// The share of each threshold that a priority may use; High and Critical may use all of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// Normal's while High asks ([`HighAsked`]), 0.0 … 1.0. Of whole numbers it leaves only whole parts: of few
-    /// places it may use all.
+    /// The share of Normal while High asks ([`HighAsked`]), 0.0 … 1.0. The reserve is rounded down: of few slots
+    /// Normal may use all.
     pub normal: f64,
-    /// Low's, 0.0 … 1.0. Whole numbers are rounded down, so that it leaves one wherever there are two.
+    /// The share of Low, 0.0 … 1.0. The share is rounded down: of two slots Low leaves one.
     pub low: f64,
 }
 
-/// When High asked last.
+/// The time of the last request of High.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HighAsked {
     last: Option<Duration>,
 }
 
-/// For so long after High asked, Normal leaves room to it. Longer than between two requests of whoever matters,
-/// and short enough that a fleet which High has left is soon used in full.
+/// The time after a request of High for which Normal leaves room. Longer than the gap between two requests of
+/// High, and short enough that the fleet is soon used in full after High has left.
 const HIGH_LATELY: Duration = Duration::from_secs(1);
 
-/// Settings that suit most of those who want the same thing.
+/// Presets of thresholds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BusyPreset {
-    /// Refuses early, so that queues stay short and the slowest answers fast.
+    /// Refuses early, so that queues stay short and tail latency low.
     Latency,
-    /// Lets workers fill up, at the price of answers that vary more.
+    /// Lets upstreams fill up, at the price of varying latency.
     Throughput,
-    /// Never refuses because workers are busy.
+    /// Never refuses because upstreams are busy.
     #[default]
     Off,
 }
@@ -65,29 +65,29 @@ pub enum BusyPreset {
 /// A threshold outside of its range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OutOfRange {
-    /// Which.
+    /// The threshold.
     pub threshold: Threshold,
-    /// What was given.
+    /// The given value.
     pub given: f64,
 }
 
 // === impl BusyThresholds ===
 
 impl BusyThresholds {
-    /// No check at all.
+    /// No thresholds.
     pub const OFF: Self =
         Self { active_decode_blocks: None, active_prefill_tokens: None, active_requests: None };
 
-    /// Whether nothing is checked.
+    /// Returns `true` if no threshold is set.
     #[must_use]
     pub fn are_off(&self) -> bool {
         *self == Self::OFF
     }
 
-    /// The same thresholds at this share of themselves: what is left is kept for who matters more.
+    /// Returns these thresholds times a share; the rest is headroom for higher priorities.
     #[must_use]
     pub fn at_share(self, share: f64) -> Self {
-        // A share of one place is still one, or an idle worker would refuse for ever.
+        // A share of one slot is one, or an idle upstream would refuse for ever.
         let of = |whole: u64| ((whole as f64 * share) as u64).max(whole.min(1));
         Self {
             active_decode_blocks: self.active_decode_blocks.map(|ratio| ratio * share),
@@ -96,8 +96,8 @@ impl BusyThresholds {
         }
     }
 
-    /// What is left of these thresholds for a request of this priority. A lower one is judged by less than a
-    /// higher one, so that once workers are full it is the lower one that is refused.
+    /// Returns the thresholds for a request of this priority. A lower priority has lower thresholds than a higher
+    /// one, so that it is refused first when upstreams fill up.
     #[must_use]
     pub fn for_priority(self, priority: MessagePriority, shares: Shares) -> Self {
         match priority {
@@ -114,7 +114,7 @@ impl BusyThresholds {
         }
     }
 
-    /// What is set here, and where nothing is, what `other` has.
+    /// Returns these thresholds, and those of `other` where one is unset.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -124,11 +124,11 @@ impl BusyThresholds {
         }
     }
 
-    /// Whether every threshold is in its range.
+    /// Checks that every threshold is in its range.
     ///
     /// # Errors
     ///
-    /// The first that is not.
+    /// The first threshold that is out of range.
     pub fn check(&self) -> Result<(), OutOfRange> {
         match self.active_decode_blocks {
             Some(ratio) if !(0.0..=1.0).contains(&ratio) => {
@@ -142,7 +142,7 @@ impl BusyThresholds {
 // === impl Shares ===
 
 impl Shares {
-    /// All of it, for everyone.
+    /// No headroom for any priority.
     pub const ALL: Self = Self { normal: 1.0, low: 1.0 };
 }
 
@@ -155,9 +155,9 @@ impl Default for Shares {
 // === impl HighAsked ===
 
 impl HighAsked {
-    /// Notes a request, and says by which priority's share of the thresholds it is judged.
+    /// Notes a request, and returns the priority by whose share of the thresholds it is judged.
     ///
-    /// Normal leaves room to High only while High asks: where nobody would use the room, it is Normal's too.
+    /// Normal leaves room to High only while High asks: otherwise Normal uses it too.
     pub fn judge(&mut self, priority: MessagePriority, now: Duration) -> MessagePriority {
         if priority <= MessagePriority::High {
             self.last = Some(self.last.map_or(now, |last| last.max(now)));
@@ -171,14 +171,14 @@ impl HighAsked {
         }
     }
 
-    /// When High asked last, in microseconds and one more; 0 for never. So that it fits into a word.
+    /// Returns the time in microseconds plus one, or 0 for never, to be stored in an atomic.
     #[must_use]
     pub fn into_word(self) -> u64 {
         let us = |last: Duration| u64::try_from(last.as_micros()).unwrap_or(u64::MAX - 1);
         self.last.map_or(0, |last| us(last) + 1)
     }
 
-    /// What [`into_word`](Self::into_word) made.
+    /// Restores the time from [`into_word`](Self::into_word).
     #[must_use]
     pub fn from_word(word: u64) -> Self {
         Self { last: word.checked_sub(1).map(Duration::from_micros) }
@@ -192,7 +192,7 @@ impl Threshold {
     pub const ALL: [Self; 3] =
         [Self::ActiveDecodeBlocks, Self::ActivePrefillTokens, Self::ActiveRequests];
 
-    /// The name used in labels, logs and answers.
+    /// Returns the name used in labels, logs and responses.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -202,7 +202,7 @@ impl Threshold {
         }
     }
 
-    /// This threshold's place in an array.
+    /// Returns the index of this threshold in an array.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
@@ -218,7 +218,7 @@ impl fmt::Display for Threshold {
 // === impl BusyPreset ===
 
 impl BusyPreset {
-    /// The thresholds it stands for.
+    /// Returns the thresholds of the preset.
     #[must_use]
     pub fn thresholds(self) -> BusyThresholds {
         let both = |ratio, tokens| BusyThresholds {

@@ -1,4 +1,6 @@
-//! Which of a sender's numbered batches have been seen: what makes a repeat harmless.
+//! Windows of sequence numbers: each numbered batch of a sender counts once, however often it arrives.
+//!
+//! Uses nothing of this crate. Must not know senders, stores or what a batch holds.
 
 mod seq_window;
 

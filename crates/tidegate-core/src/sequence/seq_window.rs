@@ -1,15 +1,15 @@
 use std::fmt;
 
-/// How far ahead of the oldest batch that is not settled a sender may number its batches.
+/// Distance that a sender's batch numbers may run ahead of its oldest unsettled batch.
 pub const SEQ_WINDOW: u64 = 1024;
 
 const WORDS: usize = (SEQ_WINDOW / 64) as usize;
 
-/// The batches of one sender that have been seen.
+/// Batches of one sender that have been seen.
 ///
-/// All up to `low` are over; beyond it each of the next [`SEQ_WINDOW`] is remembered by itself. So batches may
-/// come out of order, twice, or never (when their sender gave them up and [settled](SeqWindow::settle) them),
-/// and each still counts once.
+/// All numbers up to `low` are done; each of the next [`SEQ_WINDOW`] is tracked individually. Batches may arrive
+/// out of order, twice, or never (if their sender gave them up and [settled](SeqWindow::settle) them), and each
+/// counts once.
 ///
 /// ```
 /// use tidegate_core::sequence::{Seen, SeqWindow};
@@ -28,44 +28,44 @@ pub struct SeqWindow {
     bits: [u64; WORDS],
 }
 
-/// What a number is to a window.
+/// Status of a number in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// It was not seen before.
+    /// Not seen before.
     New,
-    /// It was, or its sender has settled it.
+    /// Seen before, or settled by its sender.
     Before,
-    /// It is more than [`SEQ_WINDOW`] ahead: its sender must settle older ones first.
+    /// More than [`SEQ_WINDOW`] ahead: the sender must settle older numbers first.
     TooFar,
 }
 
-/// Bytes that are not those of a window.
+/// Error for bytes that are no window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotASeqWindow {
-    /// How many bytes there were.
+    /// Number of bytes given.
     pub length: usize,
 }
 
 // === impl SeqWindow ===
 
 impl SeqWindow {
-    /// How many bytes [`to_bytes`](Self::to_bytes) gives.
+    /// Length of [`to_bytes`](Self::to_bytes), in bytes.
     pub const BYTES: usize = 8 + WORDS * 8;
 
-    /// All numbers up to this one are over.
+    /// Number up to which all are done.
     #[must_use]
     pub fn low(&self) -> u64 {
         self.low
     }
 
-    /// The greatest number that was seen or settled: the next one is free.
+    /// Highest number seen or settled: the next one is free.
     #[must_use]
     pub fn highest(&self) -> u64 {
         let last = self.low.saturating_add(SEQ_WINDOW);
         (self.low.saturating_add(1)..=last).rev().find(|seq| self.is_set(*seq)).unwrap_or(self.low)
     }
 
-    /// What a number is, with nothing changed. Numbers begin at 1: 0 was always seen.
+    /// Status of a number, without a change. Numbers begin at 1: 0 counts as seen.
     #[must_use]
     pub fn look(&self, seq: u64) -> Seen {
         if seq <= self.low {
@@ -79,7 +79,7 @@ impl SeqWindow {
         }
     }
 
-    /// What a number is; from now on it has been seen.
+    /// Marks a number as seen, and returns its status before.
     pub fn see(&mut self, seq: u64) -> Seen {
         let seen = self.look(seq);
         if seen == Seen::New {
@@ -89,7 +89,7 @@ impl SeqWindow {
         seen
     }
 
-    /// Its sender will send none up to this number again, seen or not.
+    /// Settles all numbers up to `through`: their sender will not send them again.
     pub fn settle(&mut self, through: u64) {
         if through <= self.low {
             return;
@@ -105,7 +105,7 @@ impl SeqWindow {
         self.advance();
     }
 
-    /// As bytes, for a store.
+    /// Serialises the window for a store.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -116,11 +116,11 @@ impl SeqWindow {
         bytes
     }
 
-    /// What [`to_bytes`](Self::to_bytes) gave.
+    /// Deserialises the result of [`to_bytes`](Self::to_bytes).
     ///
     /// # Errors
     ///
-    /// When there are more or fewer bytes than a window has.
+    /// If the number of bytes is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, NotASeqWindow> {
         if bytes.len() != Self::BYTES {
             return Err(NotASeqWindow { length: bytes.len() });
@@ -160,7 +160,7 @@ fn bit(seq: u64) -> u64 {
 
 impl fmt::Display for NotASeqWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a window of numbers has {} bytes, not {}", SeqWindow::BYTES, self.length)
+        write!(f, "a sequence window has {} bytes, not {}", SeqWindow::BYTES, self.length)
     }
 }
 

@@ -2,36 +2,36 @@ use super::BackpressureLevel;
 use crate::admission::MessageClass;
 use serde::Serialize;
 
-/// What a receiver asks of a sender, in every answer it gives.
+/// Backpressure signal that a receiver puts into every answer to a sender.
 ///
-/// It holds for [`ttl_ms`](Self::ttl_ms) from when it came: a receiver that went silent asks for nothing.
+/// Valid for [`ttl_ms`](Self::ttl_ms) from its arrival: the signal of a silent receiver expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BackpressureSignal {
-    /// How much to hold back.
+    /// Backpressure level.
     pub level: BackpressureLevel,
-    /// How long to wait before each send.
+    /// Delay before each send, in milliseconds.
     pub delay_ms: u32,
     /// Merge small updates, and send only whole batches.
     pub batch_only: bool,
-    /// Keep back what can be spared.
+    /// Do not send non-critical updates.
     pub drop_non_critical: bool,
-    /// For how long this holds.
+    /// Lifetime of the signal, in milliseconds.
     pub ttl_ms: u32,
 }
 
-/// What an update is to the work it belongs to.
+/// Kind of an update within the work it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// One of several: a later one says more.
+    /// Intermediate update: a later one replaces it.
     Progress,
-    /// The last word: a final result, or a cancellation. It is never dropped.
+    /// Last update: a final result, or a cancellation. Never dropped.
     Final,
 }
 
 // === impl BackpressureSignal ===
 
 impl BackpressureSignal {
-    /// Asks for nothing, and takes back what was asked before.
+    /// Level 0: requests nothing, and clears an earlier signal.
     pub const CLEAR: Self = Self {
         level: BackpressureLevel::None,
         delay_ms: 0,
@@ -40,7 +40,7 @@ impl BackpressureSignal {
         ttl_ms: 0,
     };
 
-    /// What heeds both: the higher level, the longer delay, the longer time.
+    /// Combines two signals: the higher level, the longer delay, the longer lifetime.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
         Self {
@@ -52,9 +52,10 @@ impl BackpressureSignal {
         }
     }
 
-    /// Whether a sender that hears this may drop an update. It then counts it and hands it back.
+    /// True if a sender with this signal may drop an update. The sender then counts it and returns it to the
+    /// caller.
     ///
-    /// Only telemetry can be spared, and no final word ever: the rest waits.
+    /// Only intermediate telemetry may be dropped; everything else waits.
     ///
     /// ```
     /// use tidegate_core::admission::MessageClass::{Data, Telemetry};
@@ -76,12 +77,12 @@ impl BackpressureSignal {
             && self.level == BackpressureLevel::Reject
     }
 
-    /// Whether a receiver that says this takes a batch of so many updates. What it does not take it refuses
-    /// with the signal, so that a sender that did not listen hears it again.
+    /// True if a receiver with this signal accepts a batch of `updates` updates. Otherwise the receiver refuses
+    /// the batch and repeats the signal.
     ///
-    /// From BATCH on an update that comes alone is refused; control and dispatch are always taken.
+    /// From BATCH on, a single update is refused; control and dispatch are always accepted.
     #[must_use]
-    pub fn takes(&self, class: MessageClass, updates: u64) -> bool {
+    pub fn accepts(&self, class: MessageClass, updates: u64) -> bool {
         match class {
             MessageClass::Control | MessageClass::Dispatch => true,
             MessageClass::Data => !self.batch_only || updates > 1,
@@ -129,8 +130,8 @@ mod tests {
                 let urgent = matches!(class, Control | Dispatch);
                 let rejected = class == Telemetry && level == BackpressureLevel::Reject;
                 let alone = urgent || level < BackpressureLevel::Batch;
-                assert_eq!(at(level).takes(class, 1), alone, "{level} {class:?}");
-                assert_eq!(at(level).takes(class, 2), !rejected, "{level} {class:?}");
+                assert_eq!(at(level).accepts(class, 1), alone, "{level} {class:?}");
+                assert_eq!(at(level).accepts(class, 2), !rejected, "{level} {class:?}");
             }
         }
     }

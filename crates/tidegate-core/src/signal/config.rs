@@ -1,42 +1,42 @@
 use super::{BATCH_FILL, BackpressureLevel, REJECT_FILL, THROTTLE_FILL};
 use std::fmt;
 
-/// The longest delay that a signal may ask for: a minute.
+/// Longest delay of a signal: one minute.
 pub const DELAY_MS_MAX: u32 = 60_000;
 
-/// The longest that a signal may hold: ten minutes.
+/// Longest lifetime of a signal: ten minutes.
 pub const TTL_MS_MAX: u32 = 600_000;
 
-/// Where the levels of a buffer begin, and what each asks for.
+/// Thresholds, delays and lifetime of backpressure levels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelConfig {
-    /// From this fill on senders slow down. 0 … 1, default 0.70.
+    /// Fill from which senders slow down. 0 … 1, default 0.70.
     pub throttle_fill: f64,
-    /// From this fill on they merge. Above `throttle_fill`, default 0.85.
+    /// Fill from which senders merge updates. Above `throttle_fill`, default 0.85.
     pub batch_fill: f64,
-    /// From this fill on they send only what can't be spared. Above `batch_fill`, at most 1, default 0.95.
+    /// Fill from which senders send critical updates only. Above `batch_fill`, at most 1, default 0.95.
     pub reject_fill: f64,
-    /// A level is left so far below where it was entered. 0 … `throttle_fill`, default 0.05.
+    /// Distance below its threshold at which a level is left. 0 … `throttle_fill`, default 0.05.
     pub hysteresis: f64,
-    /// How long senders wait before each send, by level.
+    /// Delay before each send, by level.
     pub delays: LevelDelays,
-    /// For how long a signal holds when no other follows, in milliseconds. 1 … 600,000 and at least twice the
-    /// longest delay, so that a sender that waits it out still knows why; default 5,000.
+    /// Lifetime of a signal without a successor, in milliseconds. 1 … 600,000 and at least twice the longest
+    /// delay, so that the signal outlives the wait it causes; default 5,000.
     pub ttl_ms: u32,
 }
 
-/// How long senders wait before each send, in milliseconds, each 0 … 60,000.
+/// Delay before each send by level, in milliseconds, each 0 … 60,000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelDelays {
     /// At THROTTLE. Default 50.
     pub throttle_ms: u32,
     /// At BATCH. Default 200.
     pub batch_ms: u32,
-    /// At REJECT: the time between two probes. Default 500.
+    /// At REJECT: the interval between two probes. Default 500.
     pub reject_ms: u32,
 }
 
-/// What is wrong with a [`LevelConfig`].
+/// Error of a [`LevelConfig`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LevelConfigError {
     /// The thresholds do not rise from above 0 to at most 1.
@@ -48,23 +48,23 @@ pub enum LevelConfigError {
         /// `reject_fill`.
         reject: f64,
     },
-    /// The hysteresis is negative, or reaches below an empty buffer.
+    /// The hysteresis is negative, or not below `throttle_fill`.
     Hysteresis {
-        /// What was given.
+        /// Value given.
         hysteresis: f64,
-        /// `throttle_fill`, below which it has to be.
+        /// Value of `throttle_fill`.
         throttle: f64,
     },
     /// A delay is too long, or shorter than that of a lower level.
     Delays {
-        /// What was given.
+        /// Values given.
         delays: LevelDelays,
     },
-    /// A signal would hold for no time, for too long, or not through its own delay.
+    /// The lifetime is zero, too long, or shorter than twice the longest delay.
     Ttl {
-        /// What was given, in milliseconds.
+        /// Value given, in milliseconds.
         ttl_ms: u32,
-        /// The least that it may be.
+        /// Smallest valid value.
         min_ms: u32,
     },
 }
@@ -72,11 +72,11 @@ pub enum LevelConfigError {
 // === impl LevelConfig ===
 
 impl LevelConfig {
-    /// Whether all of it makes sense together.
+    /// Checks the configuration.
     ///
     /// # Errors
     ///
-    /// Says the first thing that does not, and what it should be.
+    /// The first invalid value, with its valid range.
     pub fn validate(&self) -> Result<(), LevelConfigError> {
         let Self { throttle_fill: throttle, batch_fill: batch, reject_fill: reject, .. } = *self;
         let rise = 0.0 < throttle && throttle < batch && batch < reject && reject <= 1.0;
@@ -95,7 +95,7 @@ impl LevelConfig {
         Ok(())
     }
 
-    /// Where a level begins.
+    /// Fill at which a level begins.
     pub(super) fn fill_of(&self, level: BackpressureLevel) -> f64 {
         match level {
             BackpressureLevel::None => 0.0,
@@ -122,7 +122,7 @@ impl Default for LevelConfig {
 // === impl LevelDelays ===
 
 impl LevelDelays {
-    /// What this level asks its senders to wait.
+    /// Delay of this level.
     #[must_use]
     pub const fn of(&self, level: BackpressureLevel) -> u32 {
         match level {
@@ -191,11 +191,11 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_is_named_with_what_it_should_be() {
+    fn each_error_is_named_with_what_it_should_be() {
         let good = LevelConfig::default();
         let falling = LevelDelays { batch_ms: 40, ..good.delays };
         let long = LevelDelays { reject_ms: 60_001, ..good.delays };
-        let mistakes = [
+        let errors = [
             (LevelConfig { batch_fill: 0.70, ..good }, "they have to rise"),
             (LevelConfig { reject_fill: 1.01, ..good }, "at most 1"),
             (LevelConfig { throttle_fill: f64::NAN, ..good }, "they have to rise"),
@@ -206,7 +206,7 @@ mod tests {
             (LevelConfig { ttl_ms: 999, ..good }, "ttl_ms is 999: set it to 1000"),
             (LevelConfig { ttl_ms: 600_001, ..good }, "ttl_ms is 600001"),
         ];
-        for (config, expected) in mistakes {
+        for (config, expected) in errors {
             let error = config.validate().expect_err(expected).to_string();
             assert!(error.contains(expected), "{error:?} does not say {expected:?}");
         }

@@ -2,18 +2,18 @@ use super::{BackpressureLevel, BackpressureSignal};
 use crate::admission::MessageClass;
 use std::time::Duration;
 
-/// When a sender's flush loop sends what waits, and how much of it at once.
+/// Flush policy of a sender: when queued updates are sent, and how many at once.
 ///
-/// | level | what waits is sent |
+/// | level | queued updates are sent |
 /// |---|---|
-/// | NONE | at once: a whole batch when there is one, what there is when the oldest has lingered |
+/// | NONE | at once: as a whole batch if there is one, otherwise when the oldest has lingered |
 /// | THROTTLE | the same, with the signal's delay between two batches |
-/// | BATCH | whole batches with the delay between them; a part of one when its oldest has waited as long |
-/// | REJECT | one merged probe a delay, so that an answer can bring the level down |
+/// | BATCH | whole batches with the delay between them; a partial batch when its oldest has waited as long |
+/// | REJECT | one merged probe per delay, so that an answer can lower the level |
 ///
-/// Control is sent at once at every level. Dispatch heeds the delay, and is not held back for others to join it.
-/// A signal that expires is no longer heeded, and no answer of [`decide`](Self::decide) reaches beyond that: a
-/// loop that asks again when it is told to can't be stopped for good by a receiver that went silent.
+/// Control is sent at once at every level. Dispatch follows the delay, but does not wait for a batch. An expired
+/// signal has no effect, and no wait returned by [`decide`](Self::decide) exceeds the signal's lifetime: a silent
+/// receiver can't stop a flush loop.
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,47 +34,47 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlushPolicy {
-    /// So many updates are a whole batch.
+    /// Updates of a whole batch.
     pub batch_updates: u64,
-    /// And so are so many bytes.
+    /// Bytes of a whole batch.
     pub batch_bytes: u64,
-    /// How long an update waits for others to share its batch when nobody asks for anything.
+    /// Time that an update waits for others to share its batch without backpressure.
     pub linger: Duration,
 }
 
-/// What waits to be sent.
+/// Updates queued for sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Of which class it is.
+    /// Class of the updates.
     pub class: MessageClass,
-    /// How many updates.
+    /// Number of updates.
     pub updates: u64,
-    /// How large they are together.
+    /// Total size in bytes.
     pub bytes: u64,
-    /// Since when the oldest waits.
+    /// Arrival time of the oldest update.
     pub since: Duration,
 }
 
-/// What a flush loop does next.
+/// Next action of a flush loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flush {
-    /// Nothing waits.
+    /// Nothing is queued.
     Idle,
-    /// Send all that waits: it is less than a whole batch.
+    /// Send everything queued: less than a whole batch.
     SendNow,
-    /// Send one batch of so many.
+    /// Send one batch of this many updates.
     SendBatchOf(u64),
-    /// Send one batch of so many to find out whether the receiver has recovered.
+    /// Send one batch of this many updates to probe if the receiver has recovered.
     Probe(u64),
-    /// Ask again then, or when something changes before.
+    /// Decide again at this time, or earlier on a change.
     WaitUntil(Duration),
 }
 
 // === impl FlushPolicy ===
 
 impl FlushPolicy {
-    /// What to do now. `signal` is what [`SignalBoard::current`](super::SignalBoard::current) gives, so its
-    /// time is what is left of it; `last_sent` is when the last batch went out.
+    /// Decides the next action. `signal` is the result of [`SignalBoard::current`](super::SignalBoard::current),
+    /// with its remaining lifetime; `last_sent` is the time of the last batch.
     #[must_use]
     pub fn decide(
         &self,
@@ -104,7 +104,7 @@ impl FlushPolicy {
         }
     }
 
-    /// From when on what waits may be sent.
+    /// Time from which the queued updates may be sent.
     fn due(
         &self,
         signal: &BackpressureSignal,
@@ -155,7 +155,7 @@ mod tests {
         Waiting { class, updates, bytes: updates * 50, since: ms(since_ms) }
     }
 
-    /// What is decided of this much data that waits since 1,000 ms, when the last batch went out at 1,000 ms.
+    /// Decision for data queued since 1,000 ms, with the last batch sent at 1,000 ms.
     fn decide(level: BackpressureLevel, updates: u64, now_ms: u64) -> Flush {
         POLICY.decide(&signal(level), &waiting(Data, updates, 1_000), Some(ms(1_000)), ms(now_ms))
     }
@@ -240,7 +240,8 @@ mod tests {
         ) {
             let mut board = SignalBoard::new(1);
             let level = BackpressureLevel::ALL[level];
-            board.hear((), BackpressureSignal { level, delay_ms, ttl_ms, ..signal(level) }, ms(0));
+            let signal = BackpressureSignal { level, delay_ms, ttl_ms, ..signal(level) };
+            board.record((), signal, ms(0));
             let (mut now, mut sent, mut left, mut turns) = (ms(0), Option::None, updates, 0);
             while left > 0 {
                 turns += 1;

@@ -1,11 +1,11 @@
 use super::{BackpressureLevel, BackpressureSignal, LevelConfig, LevelConfigError};
 
-/// The level of one buffer that a real consumer drains: how much of it waits, with a memory of where it was.
+/// Backpressure level of one buffer, with hysteresis.
 ///
-/// The fill is what waits now over what may wait, not a rate nor an age, so it falls as soon as the consumer
-/// takes something out: no level lasts beyond its cause. Levels are entered at their thresholds and left
-/// [`hysteresis`](LevelConfig::hysteresis) below, so that a buffer at a threshold does not tell its senders
-/// something else with every answer.
+/// The fill is items waiting / capacity, not a rate or an age, so it falls as soon as the consumer takes an item:
+/// no level outlasts its cause. A level is entered at its threshold and left
+/// [`hysteresis`](LevelConfig::hysteresis) below, so that a buffer at a threshold does not send a different signal
+/// with every answer.
 ///
 /// ```
 /// use tidegate_core::signal::{BackpressureLevel, LevelConfig, LevelGauge};
@@ -26,18 +26,18 @@ pub struct LevelGauge {
 // === impl LevelGauge ===
 
 impl LevelGauge {
-    /// The gauge of an empty buffer.
+    /// Creates the gauge of an empty buffer.
     ///
     /// # Errors
     ///
-    /// When the configuration is not [valid](LevelConfig::validate).
+    /// If the configuration is not [valid](LevelConfig::validate).
     pub fn new(config: LevelConfig) -> Result<Self, LevelConfigError> {
         config.validate()?;
         Ok(Self { config, level: BackpressureLevel::None })
     }
 
-    /// Looks at a buffer in which so much waits of what may. The capacity may differ each time: windows move.
-    /// A buffer in which nothing waits is empty, whatever its capacity.
+    /// Observes a buffer with `waiting` items of `capacity`. The capacity may change between calls. A buffer
+    /// without items is empty, whatever its capacity.
     pub fn observe(&mut self, waiting: u64, capacity: u64) -> BackpressureLevel {
         let fill = match (waiting, capacity) {
             (0, _) => 0.0,
@@ -47,7 +47,7 @@ impl LevelGauge {
         self.observe_fill(fill)
     }
 
-    /// Looks at a buffer, or at the fullest of several, that is this full. What is no number counts as full.
+    /// Observes a buffer, or the fullest of several, by its fill. NaN counts as full.
     pub fn observe_fill(&mut self, fill: f64) -> BackpressureLevel {
         let fill = if fill.is_nan() { 1.0 } else { fill };
         let before = self.level;
@@ -60,19 +60,19 @@ impl LevelGauge {
         self.level
     }
 
-    /// The level when last looked.
+    /// Level at the last observation.
     #[must_use]
     pub fn level(&self) -> BackpressureLevel {
         self.level
     }
 
-    /// What to put into an answer that goes out now.
+    /// Signal for an answer sent now.
     #[must_use]
     pub fn signal(&self) -> BackpressureSignal {
         self.signal_of(self.level)
     }
 
-    /// What a level asks for.
+    /// Signal of a level.
     #[must_use]
     pub fn signal_of(&self, level: BackpressureLevel) -> BackpressureSignal {
         BackpressureSignal {
@@ -84,14 +84,14 @@ impl LevelGauge {
         }
     }
 
-    /// What it was made with.
+    /// Configuration of the gauge.
     #[must_use]
     pub fn config(&self) -> &LevelConfig {
         &self.config
     }
 }
 
-/// A billionth is forgiven: 0.7 - 0.05 has no exact binary form, and 65 of 100 should be 0.65 all the same.
+/// Tolerates an error of 1e-9: 0.7 − 0.05 has no exact binary form, and 65 of 100 must count as 0.65.
 fn at_least(fill: f64, threshold: f64) -> bool {
     fill >= threshold - 1e-9
 }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever came before, the level is within the hysteresis of what the fill alone says.
+        /// For any history, the level is within the hysteresis of the level of the fill alone.
         #[test]
         fn the_past_moves_a_level_by_its_hysteresis_at_most(
             fills in prop::collection::vec(0.0..1.1_f64, 1..50),

@@ -1,37 +1,37 @@
 use serde::Serialize;
 use std::fmt;
 
-/// From this fill of a buffer on its senders slow down.
+/// Fill of a buffer from which its senders slow down.
 pub const THROTTLE_FILL: f64 = 0.70;
 
-/// From this fill on they send merged updates only.
+/// Fill from which senders send merged updates only.
 pub const BATCH_FILL: f64 = 0.85;
 
-/// From this fill on they send nothing that can be spared.
+/// Fill from which senders send critical updates only.
 pub const REJECT_FILL: f64 = 0.95;
 
-/// How much a sender should hold back; a greater level asks for more.
+/// Backpressure level; a greater level demands more restraint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum BackpressureLevel {
-    /// Send freely.
+    /// No restriction.
     #[default]
     None,
-    /// Leave time between two sends.
+    /// Delay between two sends.
     Throttle,
-    /// Merge what can be merged, and send less often.
+    /// Merge updates, and send less often.
     Batch,
-    /// Send only what can't be spared.
+    /// Send critical updates only.
     Reject,
 }
 
 // === impl BackpressureLevel ===
 
 impl BackpressureLevel {
-    /// Every level, the most relaxed first.
+    /// Every level, the least restrictive first.
     pub const ALL: [Self; 4] = [Self::None, Self::Throttle, Self::Batch, Self::Reject];
 
-    /// The level of a buffer that is this full, 0 … 1, with no memory of what it was before.
+    /// Level of a buffer by its fill, 0 … 1, without hysteresis.
     #[must_use]
     pub fn of_fill(fill: f64) -> Self {
         if fill >= REJECT_FILL {
@@ -45,7 +45,7 @@ impl BackpressureLevel {
         }
     }
 
-    /// The name used in answers, labels and logs.
+    /// Name in responses, labels and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl BackpressureLevel {
         }
     }
 
-    /// This level's place in an array.
+    /// Index into arrays over all levels.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize

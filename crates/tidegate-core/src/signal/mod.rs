@@ -1,9 +1,11 @@
-//! What a receiver tells a sender of how much it may send, and what the sender makes of it.
+//! Explicit backpressure: the signal of a receiver, and the sender's reaction to it.
 //!
-//! The receiver keeps a [`LevelGauge`] on the buffer that it drains and puts its [`BackpressureSignal`] into
-//! every answer. The sender pins it on a [`SignalBoard`], and its flush loop asks a [`FlushPolicy`] what to do.
-//! Nothing in between latches: a level falls as the buffer drains, level 0 clears at once, a silent receiver's
-//! signal expires, and at the highest level probes go on.
+//! The receiver keeps a [`LevelGauge`] on the buffer that it drains and puts its [`BackpressureSignal`] into every
+//! answer. The sender records it on a [`SignalBoard`], and its flush loop follows a [`FlushPolicy`]. Nothing
+//! latches: a level falls as the buffer drains, level 0 clears at once, a silent receiver's signal expires, and
+//! probes continue at the highest level.
+//!
+//! Uses the message classes of `admission`. Must not know connections, frames or buffers.
 //!
 //! ```
 //! use tidegate_core::signal::BackpressureLevel;

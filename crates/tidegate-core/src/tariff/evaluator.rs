@@ -1,32 +1,30 @@
-use super::book::{BOOK_KEYS_DEFAULT, Book};
-use super::segment::Segment;
-use super::sums::Sum;
-use super::{BookStats, Tariffs, TierKey};
+use super::accounts::{ACCOUNT_KEYS_DEFAULT, AccountCache, AccountCacheStats, Sum};
+use super::calendar::Segment;
+use super::tariff_set::{Tariffs, TierKey};
 use crate::usage::{PricedRecord, UsageRecord};
 use rust_decimal::Decimal;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Prices records by tariffs, and keeps how much of each period is used.
+/// Prices records by tariffs, and tracks the usage of each period.
 ///
 /// For each batch, in this order:
 ///
-/// 1. [`begin_batch`](Self::begin_batch) gives the batch its number;
-/// 2. [`missing`](Self::missing) names the sums that are not known: read them from the store and
-///    [`load`](Self::load) them;
+/// 1. [`begin_batch`](Self::begin_batch) returns the number of the batch;
+/// 2. [`missing`](Self::missing) returns the unknown sums: read them from the store and [`load`](Self::load) them;
 /// 3. [`price`](Self::price) each record;
-/// 4. when batches have become durable, [`evict`](Self::evict) with the number up to which all are: between two
-///    batches, not between asking what is missing and pricing.
+/// 4. once batches are durable, [`evict`](Self::evict) up to their number, between two batches and not between
+///    `missing` and `price`.
 ///
-/// A sum is dropped only after every batch that changed it is durable, so what the store says of it later is
-/// complete. A record that turns out to have been stored before is taken out again by [`uncount`](Self::uncount).
+/// A sum is evicted only after every batch that changed it is durable, so the store's value is complete. A record
+/// that was stored before is subtracted again by [`uncount`](Self::uncount).
 ///
 /// # Capacity
 ///
-/// There is room for a number of keys: sums, and tenants' meters that need none. When it is exceeded, what was
-/// used longest ago goes, an eighth more than needed. What is not durable yet stays whatever the capacity, so the
-/// book is larger by at most one key for each period that records on their way to the store fall into; the
-/// windows of the stages behind bound those. [`BookStats::over_capacity`] tells.
+/// The capacity counts keys: sums, and accounts without one. Beyond it the least recently used keys are evicted,
+/// an eighth more than necessary. Keys that are not durable yet stay, so the cache exceeds its capacity by at most
+/// one key per period of records on their way to the store; the windows of the later stages bound those.
+/// [`AccountCacheStats::over_capacity`] reports the excess.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -63,9 +61,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Evaluator {
     tariffs: Arc<Tariffs>,
-    /// Which set of tariffs this is; accounts that know another learn anew.
+    /// Generation of the tariffs; accounts of another generation resolve their prices again.
     generation: u32,
-    book: Book,
+    cache: AccountCache,
     batch: u64,
     unloaded: u64,
 }
@@ -73,40 +71,40 @@ pub struct Evaluator {
 // === impl Evaluator ===
 
 impl Evaluator {
-    /// With room for [`BOOK_KEYS_DEFAULT`] keys.
+    /// Creates an evaluator with a capacity of [`ACCOUNT_KEYS_DEFAULT`] keys.
     #[must_use]
     pub fn new(tariffs: Arc<Tariffs>) -> Self {
-        Self::with_capacity(tariffs, BOOK_KEYS_DEFAULT)
+        Self::with_capacity(tariffs, ACCOUNT_KEYS_DEFAULT)
     }
 
-    /// With room for so many keys, at least one.
+    /// Creates an evaluator with a capacity of `keys`, at least one.
     #[must_use]
     pub fn with_capacity(tariffs: Arc<Tariffs>, keys: usize) -> Self {
-        Self { tariffs, generation: 1, book: Book::new(keys), batch: 0, unloaded: 0 }
+        Self { tariffs, generation: 1, cache: AccountCache::new(keys), batch: 0, unloaded: 0 }
     }
 
-    /// The tariffs that it prices by.
+    /// Tariffs in force.
     #[must_use]
     pub fn tariffs(&self) -> &Arc<Tariffs> {
         &self.tariffs
     }
 
-    /// Prices by other tariffs from now on. What was used stays known.
+    /// Replaces the tariffs. The known usage stays.
     ///
-    /// A meter that had no tiers was not counted: its sum is loaded from the store when the new tariffs need it,
-    /// and lacks what is on its way there. Replace tariffs when nothing is, if that matters.
+    /// A meter without tiers was not counted: its sum is loaded from the store when the new tariffs need it, and
+    /// lacks the records on their way there. If that matters, replace tariffs while no records are in flight.
     pub fn replace(&mut self, tariffs: Arc<Tariffs>) {
         self.tariffs = tariffs;
         self.generation = self.generation.wrapping_add(1);
     }
 
-    /// All records from now on are of a new batch. Returns its number: 1, 2, 3 …
+    /// Starts a new batch, and returns its number: 1, 2, 3 …
     pub fn begin_batch(&mut self) -> u64 {
         self.batch += 1;
         self.batch
     }
 
-    /// The sums that must be loaded before these records can be priced, each once and in order. Most often none.
+    /// Sums that must be loaded before these records can be priced, each once and in order. Usually none.
     #[must_use]
     pub fn missing(&self, records: &[UsageRecord]) -> Vec<TierKey> {
         let mut missing = BTreeSet::new();
@@ -114,19 +112,19 @@ impl Evaluator {
             return Vec::new();
         }
         for record in records {
-            let account = self.book.get(&record.tenant, &record.meter);
+            let account = self.cache.get(&record.tenant, &record.meter);
             if account.is_some_and(|known| known.remembers(self.generation, record.time_ns)) {
                 continue;
             }
             let fresh;
-            let lane = match account.and_then(|known| known.lane(self.generation)) {
-                Some(lane) => lane,
+            let candidates = match account.and_then(|known| known.candidates(self.generation)) {
+                Some(candidates) => candidates,
                 None => {
-                    fresh = self.tariffs.lane(&record.tenant, &record.meter);
+                    fresh = self.tariffs.candidates(&record.tenant, &record.meter);
                     &fresh
                 }
             };
-            self.tariffs.periods(lane, record.time_ns, |_, period| {
+            self.tariffs.periods(candidates, record.time_ns, |_, period| {
                 if !account.is_some_and(|known| known.sums.has(period)) {
                     missing.insert(key(record, period));
                 }
@@ -135,27 +133,27 @@ impl Evaluator {
         missing.into_iter().collect()
     }
 
-    /// What the store says was used. A sum that is known already stays: it has what is not stored yet.
+    /// Loads a sum from the store. A known sum stays: it includes records not stored yet.
     pub fn load(&mut self, key: &TierKey, used: Decimal) {
         let period = Segment { from_ns: key.from_ns, until_ns: key.until_ns };
-        // It is for the batch at hand or the one after: until that is durable it must not go.
+        // The sum is for the current batch or the next: it must stay until that is durable.
         let sum = Sum { period, used, touched: self.batch + 1 };
-        self.book.with(&key.tenant, &key.meter, |account| {
+        self.cache.with(&key.tenant, &key.meter, |account| {
             account.touched = account.touched.max(sum.touched);
             account.add(sum);
         });
     }
 
-    /// What a record costs. It is counted for the tiers of those that come after it.
+    /// Prices a record, and counts it for the tiers of later ones.
     ///
-    /// A sum that was not [loaded](Self::load) begins at zero; [`BookStats::unloaded`] counts those.
+    /// A sum that was not [loaded](Self::load) starts at zero; [`AccountCacheStats::unloaded`] counts those.
     pub fn price(&mut self, record: UsageRecord) -> PricedRecord {
-        let Self { tariffs, generation, book, batch, unloaded } = self;
-        // Nothing is of batch 0: that would be durable from the start.
+        let Self { tariffs, generation, cache, batch, unloaded } = self;
+        // No record is of batch 0, which would count as durable from the start.
         let batch = (*batch).max(1);
-        let charge = book.with(&record.tenant, &record.meter, |account| {
+        let charge = cache.with(&record.tenant, &record.meter, |account| {
             if !account.remembers(*generation, record.time_ns) {
-                let added = account.learn(tariffs, (*generation, batch), record.time_ns);
+                let added = account.resolve(tariffs, (*generation, batch), record.time_ns);
                 *unloaded += added as u64;
             }
             account.charge(tariffs, (record.quantity, record.time_ns), batch)
@@ -163,23 +161,22 @@ impl Evaluator {
         PricedRecord { record, charge }
     }
 
-    /// Takes a record out of the sums again: the store says that it was stored before, so it counts once.
+    /// Subtracts a record that the store had already, so that it counts once.
     pub fn uncount(&mut self, record: &UsageRecord) {
-        self.book.with_known(&record.tenant, &record.meter, |account| {
+        self.cache.with_known(&record.tenant, &record.meter, |account| {
             account.uncount(record.quantity, record.time_ns);
         });
     }
 
-    /// All batches up to this number are durable. When there are more keys than the capacity, drops some of
-    /// those that no later batch has changed. Returns how many.
+    /// Evicts keys beyond the capacity that no batch after `durable_through` has changed. Returns their number.
     pub fn evict(&mut self, durable_through: u64) -> usize {
-        self.book.evict(durable_through)
+        self.cache.evict(durable_through)
     }
 
-    /// How full its book is.
+    /// Fill of the account cache.
     #[must_use]
-    pub fn stats(&self) -> BookStats {
-        BookStats { unloaded: self.unloaded, ..self.book.stats() }
+    pub fn stats(&self) -> AccountCacheStats {
+        AccountCacheStats { unloaded: self.unloaded, ..self.cache.stats() }
     }
 }
 

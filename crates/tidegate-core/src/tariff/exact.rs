@@ -1,9 +1,9 @@
 use rust_decimal::Decimal;
 
-/// The largest whole number that a decimal number holds.
+/// Largest mantissa of a decimal number.
 const MANTISSA_MAX: u128 = (1 << 96) - 1;
 
-/// The product, or `None` when it does not fit exactly. The library's own product rounds instead.
+/// Product, or `None` if it is not exact. The library's own product rounds instead.
 pub(super) fn mul(a: Decimal, b: Decimal) -> Option<Decimal> {
     match product(a, b) {
         Some(exact) => Some(exact),
@@ -11,7 +11,7 @@ pub(super) fn mul(a: Decimal, b: Decimal) -> Option<Decimal> {
     }
 }
 
-/// The sum, or `None` when it does not fit exactly.
+/// Sum, or `None` if it is not exact.
 pub(super) fn add(a: Decimal, b: Decimal) -> Option<Decimal> {
     if a.scale() == b.scale() {
         return fit(a.mantissa() + b.mantissa(), a.scale());
@@ -22,12 +22,12 @@ pub(super) fn add(a: Decimal, b: Decimal) -> Option<Decimal> {
     }
 }
 
-/// The difference, or `None` when it does not fit exactly.
+/// Difference, or `None` if it is not exact.
 pub(super) fn sub(a: Decimal, b: Decimal) -> Option<Decimal> {
     add(a, -b)
 }
 
-/// The quotient, or `None` when it has no end, as a third has none, or does not fit.
+/// Quotient, or `None` if it is periodic, such as a third, or does not fit.
 pub(super) fn div(price: Decimal, per: u64) -> Option<Decimal> {
     if per == 0 {
         return None;
@@ -36,7 +36,7 @@ pub(super) fn div(price: Decimal, per: u64) -> Option<Decimal> {
     let mut rest = u128::from(per) / common;
     let mut mantissa = price.mantissa() / i128::try_from(common).ok()?;
     let mut scale = price.scale();
-    // A fraction ends when nothing but twos and fives is below the line: each is a half or a fifth of ten.
+    // A fraction terminates if its denominator has only the factors 2 and 5.
     while rest > 1 {
         let (divisor, factor) = match (rest % 10, rest % 2, rest % 5) {
             (0, ..) => (10, 1),
@@ -69,7 +69,7 @@ fn sum(a: Decimal, b: Decimal) -> Option<Decimal> {
     fit(widen(a)?.checked_add(widen(b)?)?, scale)
 }
 
-/// The number, with zeros at its end given up where it would not fit otherwise.
+/// Number without trailing zeros where it would not fit otherwise.
 fn fit(mut mantissa: i128, mut scale: u32) -> Option<Decimal> {
     while scale > Decimal::MAX_SCALE || mantissa.unsigned_abs() > MANTISSA_MAX {
         if scale == 0 || mantissa % 10 != 0 {

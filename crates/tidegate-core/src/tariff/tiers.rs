@@ -2,7 +2,7 @@ use super::exact;
 use rust_decimal::Decimal;
 use std::cmp::Ordering;
 
-/// The price of one unit by how much was used before.
+/// Unit prices by earlier usage.
 #[derive(Debug)]
 pub(super) struct Tiers {
     tiers: Vec<Tier>,
@@ -14,55 +14,55 @@ pub(super) struct Tier {
     pub(super) unit_price: Decimal,
 }
 
-/// A part of a quantity that one tier prices.
+/// Part of a quantity priced by one tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cut {
-    /// Which tier; `None` is beyond the last.
+pub(super) struct TierPart {
+    /// Number of the tier; `None` beyond the last.
     pub(super) tier: Option<usize>,
     pub(super) quantity: Decimal,
     pub(super) unit_price: Decimal,
     pub(super) amount: Decimal,
 }
 
-/// What a quantity costs.
+/// Cost of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cost {
     pub(super) amount: Decimal,
-    /// Whether a part of it was beyond the last tier.
+    /// A part was beyond the last tier.
     pub(super) beyond: bool,
 }
 
 // === impl Tiers ===
 
 impl Tiers {
-    /// In rising order, at least one; only the last may be without end.
+    /// Creates tiers in rising order, at least one; only the last may be unbounded.
     pub(super) fn new(tiers: Vec<Tier>) -> Self {
         Self { tiers }
     }
 
-    /// Whether the price depends on what was used before.
+    /// True if the price depends on earlier usage.
     pub(super) fn depend(&self) -> bool {
         !matches!(self.tiers[..], [] | [Tier { up_to: None, .. }])
     }
 
-    /// Whether there is a price however much is used.
+    /// True if there is a price for any quantity.
     pub(super) fn are_open(&self) -> bool {
         self.tiers.last().is_some_and(|tier| tier.up_to.is_none())
     }
 
-    /// What a quantity costs when so much was used before; each tier takes its part. A negative quantity gives
-    /// back from the top what was used last, so that it undoes exactly what the same quantity cost. `beyond` is
-    /// the price of one unit beyond the last tier. `None` when a number does not fit.
+    /// Cost of a quantity after `used`, split by tiers. A negative quantity is subtracted from the top, so that it
+    /// reverts exactly the cost of the same positive quantity. `beyond` is the unit price beyond the last tier.
+    /// `None` if a number does not fit.
     pub(super) fn cost(
         &self,
         used: Decimal,
         quantity: Decimal,
         beyond: Decimal,
-        mut each: impl FnMut(Cut),
+        mut each: impl FnMut(TierPart),
     ) -> Option<Cost> {
         if let [Tier { up_to: None, unit_price }] = self.tiers[..] {
             let amount = exact::mul(quantity, unit_price)?;
-            each(Cut { tier: Some(0), quantity, unit_price, amount });
+            each(TierPart { tier: Some(0), quantity, unit_price, amount });
             return Some(Cost { amount, beyond: false });
         }
         let (mut used, mut left) = (used, quantity);
@@ -72,7 +72,7 @@ impl Tiers {
             let part = room.map_or(left, |room| nearer(left, room));
             let unit_price = tier.map_or(beyond, |tier| self.tiers[tier].unit_price);
             let amount = exact::mul(part, unit_price)?;
-            each(Cut { tier, quantity: part, unit_price, amount });
+            each(TierPart { tier, quantity: part, unit_price, amount });
             cost.beyond |= tier.is_none();
             if part == left && cost.amount.is_zero() {
                 return Some(Cost { amount, ..cost });
@@ -84,12 +84,13 @@ impl Tiers {
         Some(cost)
     }
 
-    /// In which tier the next unit is, upwards or downwards as `left` goes, and how much of it is left that way.
+    /// Tier of the next unit, upwards or downwards by the sign of `left`, and its remaining quantity in that
+    /// direction.
     fn room(&self, used: Decimal, left: Decimal) -> Option<(Option<usize>, Option<Decimal>)> {
         let up = left > Decimal::ZERO;
         let full = |tier: &Tier| match tier.up_to.map(|up_to| used.cmp(&up_to)) {
             None | Some(Ordering::Less) => false,
-            // On the border up is the next tier, and down is this one.
+            // At the border, up is the next tier and down is this one.
             Some(Ordering::Equal) => up,
             Some(Ordering::Greater) => true,
         };
@@ -107,7 +108,7 @@ impl Tiers {
     }
 }
 
-/// The one of two numbers of the same sign that is nearer to zero.
+/// The number nearer to zero, of two with the same sign.
 fn nearer(a: Decimal, b: Decimal) -> Decimal {
     if a.is_sign_negative() { a.max(b) } else { a.min(b) }
 }
@@ -134,8 +135,8 @@ mod tests {
     #[test]
     fn a_quantity_is_cut_at_the_borders() {
         let mut cuts = Vec::new();
-        let cost = tiers(true).cost(5.into(), 200.into(), Decimal::ONE, |cut| {
-            cuts.push((cut.tier, cut.quantity, cut.amount.to_string()));
+        let cost = tiers(true).cost(5.into(), 200.into(), Decimal::ONE, |part| {
+            cuts.push((part.tier, part.quantity, part.amount.to_string()));
         });
         let expected = [
             (Some(0), 5.into(), "0.300".to_owned()),

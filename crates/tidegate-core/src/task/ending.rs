@@ -1,87 +1,87 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How an attempt, or with its last attempt a task, ended.
+/// Result of an attempt, or of a task with its last attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ending {
-    /// Whether it did what it should.
-    pub outcome: Outcome,
-    /// Why it ended, by name.
+    /// TaskOutcome of the attempt.
+    pub outcome: TaskOutcome,
+    /// Reason of the end.
     pub reason: EndReason,
-    /// The status with which its process left, when it left by itself.
+    /// Exit status of the process, if it exited by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// What people should know about it.
+    /// Explanation for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// What else the sandbox had to stop, by name, such as `leftover_processes`.
+    /// Violations besides the reason that the sandbox stopped, by name, such as `leftover_processes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopped: Vec<String>,
-    /// How long it ran, by the executor's clock.
+    /// Run time by the executor's clock, in milliseconds.
     pub ran_ms: u64,
-    /// Whether its output was cut at the limit.
+    /// True if the output was truncated at its limit.
     #[serde(default)]
     pub output_cut: bool,
 }
 
-/// Whether a task did what it should.
+/// TaskOutcome of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It ran to its end, and left with 0.
+pub enum TaskOutcome {
+    /// Exited with status 0.
     Succeeded,
-    /// It did not.
+    /// Ended in any other way.
     Failed,
-    /// It was told not to.
+    /// Cancelled on request.
     Cancelled,
 }
 
-/// Why an attempt ended.
+/// Reason why an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
-    /// Its process left by itself; the status says how.
+    /// The process exited by itself; the status says how.
     Exit,
     /// A signal that the sandbox did not send ended it.
     Signal,
-    /// It ran for longer than it may.
+    /// The run time limit was exceeded.
     Timeout,
-    /// It used more CPU than it may.
+    /// The CPU limit was exceeded.
     CpuLimit,
-    /// It used more memory than it may.
+    /// The memory limit was exceeded.
     MemoryLimit,
-    /// It started more processes than it may.
+    /// The process limit was exceeded.
     ProcessLimit,
-    /// It wrote more output than is kept.
+    /// The output limit was exceeded.
     OutputLimit,
-    /// It wrote a file that is longer, or files that are more, than it may.
+    /// The size limit of one file or of all files was exceeded.
     FileLimit,
-    /// It reached for the network.
+    /// The task tried to use the network.
     NetworkDenied,
-    /// It wrote outside of its work folder.
+    /// The task tried to write outside of its work folder.
     WriteDenied,
-    /// It made a call that no task may make.
+    /// The task made a system call that is denied.
     CallDenied,
-    /// Nobody asked for it any more.
+    /// Its lease expired.
     LeaseExpired,
-    /// It was told to stop.
+    /// The task was cancelled.
     Cancelled,
     /// Its runtime could not be started.
     NotStarted,
-    /// The server that it was passed on to refused it or did not answer.
+    /// The upstream it was forwarded to refused it or did not answer.
     HttpError,
-    /// Its executor was lost, more often than is tried.
+    /// Its executor was lost, more often than the limit allows.
     ExecutorLost,
-    /// No executor takes such a task.
+    /// No executor accepts such a task.
     Refused,
 }
 
 // === impl Ending ===
 
 impl Ending {
-    /// An ending of which nothing else is known.
+    /// Creates an ending without details.
     #[must_use]
-    pub fn new(outcome: Outcome, reason: EndReason) -> Self {
+    pub fn new(outcome: TaskOutcome, reason: EndReason) -> Self {
         Self {
             outcome,
             reason,
@@ -93,7 +93,7 @@ impl Ending {
         }
     }
 
-    /// The same with a message.
+    /// Sets the message.
     #[must_use]
     pub fn because(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
@@ -101,10 +101,10 @@ impl Ending {
     }
 }
 
-// === impl Outcome ===
+// === impl TaskOutcome ===
 
-impl Outcome {
-    /// The name used in answers, labels and logs.
+impl TaskOutcome {
+    /// Name in responses, labels and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for TaskOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -145,7 +145,7 @@ impl EndReason {
         Self::Refused,
     ];
 
-    /// The name used in answers, labels and logs.
+    /// Name in responses, labels and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

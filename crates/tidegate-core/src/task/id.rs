@@ -2,16 +2,17 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest name of a task.
+/// Maximum length of a task's name, in bytes.
 const BYTES_MAX: usize = 128;
 
-/// The name of a task: 1 … 128 of letters, digits and `. _ : -`. Nothing that would have to be escaped in a path,
-/// a log line or a key.
+/// Name of a task: 1 … 128 letters, digits and `. _ : -`. None of them needs escaping in a path, a log line or a
+/// key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TaskId(Box<str>);
 
-/// One attempt at a task: what an executor knows work by. The same key asked for twice is the same execution.
+/// One attempt at a task: the key by which an executor knows it. Requests with the same key are the same
+/// execution.
 ///
 /// ```
 /// use tidegate_core::task::ExecutionKey;
@@ -23,13 +24,13 @@ pub struct TaskId(Box<str>);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExecutionKey {
-    /// The task.
+    /// Name of the task.
     pub task: TaskId,
-    /// Which attempt, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
 }
 
-/// A text that names no task.
+/// Error for text that is no task name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdError {
     given: String,
@@ -38,11 +39,11 @@ pub struct IdError {
 // === impl TaskId ===
 
 impl TaskId {
-    /// The task of this name.
+    /// Creates the name.
     ///
     /// # Errors
     ///
-    /// When it is empty, too long, or has a character that a name may not have.
+    /// If it is empty, too long, or has an invalid character.
     pub fn new(name: &str) -> Result<Self, IdError> {
         let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
         match (1..=BYTES_MAX).contains(&name.len()) && name.bytes().all(fits) {
@@ -51,13 +52,13 @@ impl TaskId {
         }
     }
 
-    /// Its text.
+    /// Text of the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The key of one attempt at it.
+    /// Key of one attempt at the task.
     #[must_use]
     pub fn attempt(&self, attempt: u32) -> ExecutionKey {
         ExecutionKey { task: self.clone(), attempt }
@@ -103,7 +104,7 @@ impl fmt::Display for ExecutionKey {
 impl FromStr for ExecutionKey {
     type Err = IdError;
 
-    /// `task@attempt`, or a task alone, which means its first attempt.
+    /// Parses `task@attempt`, or a task alone, which means its first attempt.
     fn from_str(text: &str) -> Result<Self, IdError> {
         let wrong = || IdError { given: text.chars().take(BYTES_MAX).collect() };
         let Some((task, attempt)) = text.split_once('@') else {

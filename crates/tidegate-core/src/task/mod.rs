@@ -1,4 +1,6 @@
-//! What a task is, what may become of it, and who may say so.
+//! Tasks: their specification, their state machine and their endings.
+//!
+//! Uses the priorities of `admission`. Must not know stores, managers or executors.
 
 mod ending;
 mod id;
@@ -7,9 +9,9 @@ mod spec;
 mod state;
 mod step;
 
-pub use ending::{EndReason, Ending, Outcome};
+pub use ending::{EndReason, Ending, TaskOutcome};
 pub use id::{ExecutionKey, IdError, TaskId};
 pub use output::{OutputChunk, OutputStream};
 pub use spec::{SpecError, TaskLimits, TaskSpec};
-pub use state::{Placed, TaskState, TaskStatus};
+pub use state::{TaskAssignment, TaskState, TaskStatus};
 pub use step::{Stale, TaskEvent};

@@ -1,20 +1,20 @@
 use serde::{Deserialize, Serialize};
 
-/// Where a task wrote something.
+/// Output stream of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputStream {
-    /// Its standard output.
+    /// Standard output.
     Stdout,
-    /// Its standard error.
+    /// Standard error.
     Stderr,
 }
 
-/// Something that a task wrote. What is no UTF-8 was replaced.
+/// Piece of a task's output. Invalid UTF-8 was replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OutputChunk {
-    /// Where.
+    /// Stream it was written to.
     pub stream: OutputStream,
-    /// What.
+    /// Text.
     pub text: String,
 }

@@ -3,86 +3,86 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The longest name of a runtime.
+/// Maximum length of a runtime's name, in bytes.
 const RUNTIME_BYTES_MAX: usize = 64;
 
-/// What an argument or a variable costs besides its text.
+/// Overhead of an argument or a variable besides its text, in bytes.
 const EXTRA_BYTES: usize = 8;
 
-/// What is to be done. Never changes after it was submitted.
+/// Specification of a task. Never changes after submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSpec {
-    /// What runs it, such as `python`.
+    /// Runtime, such as `python`.
     pub runtime: String,
-    /// What it runs.
+    /// Code to run.
     pub code: String,
     /// Arguments after the code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Added to the runtime's environment.
+    /// Variables added to the runtime's environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Who goes first.
+    /// Priority in the queue.
     pub priority: MessagePriority,
-    /// How long one attempt may run.
+    /// Maximum run time of one attempt, in milliseconds.
     pub timeout_ms: u64,
-    /// How often it is tried again after it failed by itself. What an executor loses is tried again anyway.
+    /// Retries after a failure of the task itself. Attempts lost with an executor are retried in any case.
     pub retries: u32,
 }
 
-/// What a task may ask for.
+/// Limits of a specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskLimits {
-    /// The longest code, in bytes. Default 1 MiB.
+    /// Maximum length of the code, in bytes. Default 1 MiB.
     pub code_bytes_max: usize,
-    /// The longest time of one attempt. Default a day.
+    /// Maximum run time of one attempt, in milliseconds. Default one day.
     pub timeout_ms_max: u64,
-    /// The most retries. Default 100.
+    /// Maximum number of retries. Default 100.
     pub retries_max: u32,
-    /// Arguments and variables in all, in bytes. Default 64 KiB.
+    /// Maximum size of all arguments and variables, in bytes. Default 64 KiB.
     pub extras_bytes_max: usize,
 }
 
-/// A task can't be as asked.
+/// Error of a specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpecError {
-    /// The runtime's name can't be one.
+    /// The runtime's name is invalid.
     Runtime {
-        /// What was asked for, as far as it is worth showing.
+        /// Name that was given, truncated.
         given: String,
     },
-    /// Nothing is to be run.
+    /// The code is empty.
     CodeEmpty,
     /// The code is too long.
     CodeTooLarge {
-        /// Its bytes.
+        /// Length of the code.
         bytes: usize,
-        /// The most there may be.
+        /// Limit.
         bytes_max: usize,
     },
-    /// The time is 0, or too long.
+    /// The run time is 0, or too long.
     Timeout {
-        /// What was asked for.
+        /// Value given.
         given_ms: u64,
-        /// The longest there may be.
+        /// Limit.
         max_ms: u64,
     },
     /// Too many retries.
     Retries {
-        /// What was asked for.
+        /// Value given.
         given: u32,
-        /// The most there may be.
+        /// Limit.
         max: u32,
     },
-    /// Arguments and variables are too long.
+    /// Arguments and variables are too large.
     ExtrasTooLarge {
-        /// Their bytes.
+        /// Their size.
         bytes: usize,
-        /// The most there may be.
+        /// Limit.
         bytes_max: usize,
     },
-    /// A variable's name is empty or has a `=` or a NUL, or an argument or a value has a NUL.
-    Unspeakable {
+    /// A variable's name is empty or contains `=` or NUL, or an argument or a value contains NUL.
+    InvalidText {
         /// The argument or the variable's name.
         what: String,
     },
@@ -91,7 +91,7 @@ pub enum SpecError {
 // === impl TaskSpec ===
 
 impl TaskSpec {
-    /// What it holds in memory and in a store, about.
+    /// Approximate size in memory and in a store, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.runtime.len() + self.code.len() + self.extras_bytes()
@@ -99,20 +99,20 @@ impl TaskSpec {
 
     fn extras_bytes(&self) -> usize {
         let env: usize = self.env.iter().map(|(name, value)| name.len() + value.len()).sum();
-        // Each costs something by itself, however short it is.
+        // Each has an overhead, however short it is.
         let each = (self.args.len() + self.env.len()) * EXTRA_BYTES;
         self.args.iter().map(String::len).sum::<usize>() + env + each
     }
 
-    /// Whether it is within what a task may ask for.
+    /// Checks the specification against the limits.
     ///
     /// # Errors
     ///
-    /// The first thing that is not.
+    /// The first violation.
     pub fn check(&self, limits: &TaskLimits) -> Result<(), SpecError> {
         let extras = self.extras_bytes();
         let plain = |b: u8| b.is_ascii_alphanumeric() || b".-_+".contains(&b);
-        // None at all is for an executor that has only one.
+        // An empty name is for an executor with a single runtime.
         if self.runtime.len() > RUNTIME_BYTES_MAX || !self.runtime.bytes().all(plain) {
             return Err(SpecError::Runtime { given: self.runtime.chars().take(80).collect() });
         }
@@ -139,7 +139,7 @@ impl TaskSpec {
             name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
         });
         match bad_arg.or(bad_env.map(|(name, _)| name)) {
-            Some(what) => Err(SpecError::Unspeakable { what: what.clone() }),
+            Some(what) => Err(SpecError::InvalidText { what: what.clone() }),
             None => Ok(()),
         }
     }
@@ -169,22 +169,22 @@ impl fmt::Display for SpecError {
             ),
             Self::CodeEmpty => write!(f, "code is empty: there is nothing to run"),
             Self::CodeTooLarge { bytes, bytes_max } => {
-                write!(f, "code has {bytes} bytes, and at most {bytes_max} are taken")
+                write!(f, "code has {bytes} bytes: at most {bytes_max} are allowed")
             }
             Self::Timeout { given_ms, max_ms } => {
-                write!(f, "a timeout of {given_ms} ms can't be had: 1 … {max_ms} ms")
+                write!(f, "a timeout of {given_ms} ms is not allowed: use 1 … {max_ms} ms")
             }
             Self::Retries { given, max } => {
-                write!(f, "{given} retries are too many: at most {max}")
+                write!(f, "{given} retries are not allowed: at most {max}")
             }
             Self::ExtrasTooLarge { bytes, bytes_max } => {
                 write!(
                     f,
-                    "arguments and variables have {bytes} bytes, at most {bytes_max} are taken"
+                    "arguments and variables have {bytes} bytes: at most {bytes_max} are allowed"
                 )
             }
-            Self::Unspeakable { what } => {
-                write!(f, "{what:?} can't be passed to a process: no NUL, and no = in a name")
+            Self::InvalidText { what } => {
+                write!(f, "{what:?} can't be passed to a process: remove NUL, and = from names")
             }
         }
     }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_told_with_its_bound() {
+    fn a_value_out_of_range_is_refused_with_its_bound() {
         let limits = TaskLimits { code_bytes_max: 8, extras_bytes_max: 12, ..Default::default() };
         assert_eq!(spec().check(&limits), Ok(()));
         let wrong = |change: fn(&mut TaskSpec)| {
@@ -217,7 +217,7 @@ mod tests {
             change(&mut spec);
             spec.check(&limits).unwrap_err().to_string()
         };
-        assert!(wrong(|spec| spec.code = "x".repeat(9)).contains("9 bytes, and at most 8"));
+        assert!(wrong(|spec| spec.code = "x".repeat(9)).contains("9 bytes: at most 8"));
         assert!(wrong(|spec| spec.runtime = "a b".to_owned()).contains("can't name a runtime"));
         assert!(wrong(|spec| spec.runtime = "x".repeat(65)).contains("1 … 64"));
         assert!(wrong(|spec| spec.code.clear()).contains("nothing to run"));
@@ -225,9 +225,10 @@ mod tests {
         assert!(wrong(|spec| spec.timeout_ms = u64::MAX).contains("1 … 86400000 ms"));
         assert!(wrong(|spec| spec.retries = 101).contains("at most 100"));
         assert!(wrong(|spec| spec.args = vec!["abcde".to_owned()]).contains("at most 12"));
-        assert!(wrong(|spec| spec.args = vec!["a\0".to_owned()]).contains("no NUL"));
+        assert!(wrong(|spec| spec.args = vec!["a\0".to_owned()]).contains("remove NUL"));
         assert!(
-            wrong(|spec| drop(spec.env.insert("a=".to_owned(), "b".to_owned()))).contains("no =")
+            wrong(|spec| drop(spec.env.insert("a=".to_owned(), "b".to_owned())))
+                .contains("= from names")
         );
     }
 }

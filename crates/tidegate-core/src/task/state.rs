@@ -2,80 +2,81 @@ use super::Ending;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Where a task stands. Everything about it that changes.
+/// State of a task: everything about it that changes.
 ///
-/// It changes only by [`after`](Self::after); a store keeps a change only if the `version` it started from is
-/// still the newest, so that of two who know a different past one is told so.
+/// Changes only by [`after`](Self::after). A store persists a change only if the `version` it started from is
+/// still the newest, so that of two concurrent writers one fails.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskState {
     /// Rises by one with every change.
     pub version: u64,
-    /// What it is doing.
+    /// Status of the task.
     pub status: TaskStatus,
-    /// The manager that answers for it.
+    /// Manager that owns the task.
     pub owner: Box<str>,
-    /// The latest attempt that was placed anywhere, from 1; 0 before the first.
+    /// Number of the last attempt, from 1; 0 before the first.
     pub attempt: u32,
     /// Attempts that failed by themselves.
     pub failures: u32,
-    /// Attempts that were lost with their executor.
+    /// Attempts lost with their executor.
     pub losses: u32,
-    /// Where the latest attempt is, or may be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub placed: Option<Placed>,
-    /// When it was submitted, in milliseconds of Unix time, like all times here.
+    /// Executor of the last attempt, if it is, or may be, still there.
+    // The name that stores of earlier versions have.
+    #[serde(default, alias = "placed", skip_serializing_if = "Option::is_none")]
+    pub assignment: Option<TaskAssignment>,
+    /// Submission time, in milliseconds of Unix time, like all times here.
     pub submitted_ms: u64,
-    /// Since when it waits, or when it began to wait the last time.
+    /// Start of the last wait in the queue.
     pub queued_ms: u64,
-    /// It waits until then, after a failure.
+    /// Earliest start after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before_ms: Option<u64>,
-    /// When its latest attempt was accepted by an executor.
+    /// Time at which an executor accepted the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_ms: Option<u64>,
-    /// When it ended.
+    /// Time of the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<u64>,
-    /// Somebody wants it to stop.
-    #[serde(default)]
-    pub cancel_asked: bool,
-    /// How it ended, or how the latest attempt did that is to be repeated.
+    /// Cancellation was requested.
+    #[serde(default, alias = "cancel_asked")]
+    pub cancel_requested: bool,
+    /// Ending of the task, or of the last attempt if it is to be repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
 }
 
-/// Where an attempt was sent.
+/// Executor of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Placed {
-    /// The executor's name.
+pub struct TaskAssignment {
+    /// Name of the executor.
     pub executor: Box<str>,
-    /// What the executor gave it, once it accepted.
+    /// Fence given by the executor on acceptance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<u64>,
 }
 
-/// What a task is doing.
+/// Status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// It waits for a slot.
+    /// Waits for a slot.
     Queued,
-    /// An executor has accepted it.
+    /// Accepted by an executor.
     Provisioning,
-    /// It has been seen to run.
+    /// Observed running.
     Running,
-    /// It ran to its end, and left with 0.
+    /// Exited with status 0.
     Succeeded,
-    /// It did not.
+    /// Ended in any other way.
     Failed,
-    /// It was told not to.
+    /// Cancelled on request.
     Cancelled,
 }
 
 // === impl TaskState ===
 
 impl TaskState {
-    /// A task that was submitted just now.
+    /// Creates the state of a newly submitted task.
     #[must_use]
     pub fn submitted(owner: &str, now_ms: u64) -> Self {
         Self {
@@ -85,13 +86,13 @@ impl TaskState {
             attempt: 0,
             failures: 0,
             losses: 0,
-            placed: None,
+            assignment: None,
             submitted_ms: now_ms,
             queued_ms: now_ms,
             not_before_ms: None,
             started_ms: None,
             ended_ms: None,
-            cancel_asked: false,
+            cancel_requested: false,
             ending: None,
         }
     }
@@ -110,7 +111,7 @@ impl TaskStatus {
         Self::Cancelled,
     ];
 
-    /// The name used in answers, labels and logs.
+    /// Name in responses, labels and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -123,13 +124,13 @@ impl TaskStatus {
         }
     }
 
-    /// The status of that name.
+    /// Status of a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether nothing more will become of it.
+    /// True if the status is final.
     #[must_use]
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)

@@ -1,79 +1,79 @@
-use super::{EndReason, Ending, Outcome, Placed, TaskSpec, TaskState, TaskStatus};
+use super::{EndReason, Ending, TaskAssignment, TaskOutcome, TaskSpec, TaskState, TaskStatus};
 use std::fmt;
 
-/// Losses of executors after which a task is given up. A task that takes its executor down with it each time must
-/// not take the fleet down, one executor after the other.
+/// Lost executors after which a task is given up. A task that crashes its executor each time must not take down
+/// the whole fleet.
 const LOSSES_MAX: u32 = 10;
-/// The first pause after a failure; it doubles with each.
+/// First pause after a failure; it doubles with each.
 const RETRY_MS_FIRST: u64 = 500;
-/// The longest pause.
+/// Longest pause.
 const RETRY_MS_MAX: u64 = 60_000;
 
-/// Something that happened to a task. All but the first and the last two name the attempt that they are about.
+/// Event of a task. All but the first and the last two name their attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskEvent {
-    /// Its next attempt is about to be sent to this executor. To be kept before it is sent: only so is it known
-    /// afterwards who may have started it.
-    Placing {
-        /// The executor's name.
+    /// The next attempt is about to be sent to this executor. Persist this before sending: it records which
+    /// executor may have started the task.
+    Dispatching {
+        /// Name of the executor.
         executor: Box<str>,
     },
-    /// The executor did not take it: it is full, or can't have heard of it.
+    /// The executor did not accept the attempt: it is full or unreachable.
     Refused {
-        /// Of which attempt.
+        /// Number of the attempt.
         attempt: u32,
     },
-    /// The executor has accepted it.
+    /// The executor has accepted the attempt.
     Accepted {
-        /// Of which attempt.
+        /// Number of the attempt.
         attempt: u32,
-        /// What the executor gave it.
+        /// Fence given by the executor.
         fence: u64,
     },
-    /// It has been seen to run.
+    /// The attempt was observed running.
     Running {
-        /// Of which attempt.
+        /// Number of the attempt.
         attempt: u32,
     },
     /// The attempt ended.
     Ended {
-        /// Of which attempt.
+        /// Number of the attempt.
         attempt: u32,
-        /// How.
+        /// Its ending.
         ending: Ending,
     },
-    /// Nobody knows what became of the attempt, and nobody will accept a word from it any more.
+    /// The outcome of the attempt is unknown, and later reports about it will be ignored.
     Lost {
-        /// Of which attempt.
+        /// Number of the attempt.
         attempt: u32,
     },
-    /// Somebody wants it to stop.
-    CancelAsked,
-    /// Another manager answers for it from now on.
+    /// Cancellation was requested.
+    CancelRequested,
+    /// Another manager owns the task from now on.
     Adopted {
-        /// Its name.
+        /// Name of the manager.
         owner: Box<str>,
     },
 }
 
-/// An event that is not, or no longer, about what the task is doing. Nothing changed.
+/// Error for an event that no longer concerns the task. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale {
-    /// What it is doing.
+    /// Status of the task.
     pub status: TaskStatus,
-    /// Its latest attempt.
+    /// Its last attempt.
     pub attempt: u32,
 }
 
 // === impl TaskState ===
 
 impl TaskState {
-    /// What the event makes of the task.
+    /// Returns the state after an event.
     ///
     /// # Errors
     ///
-    /// [`Stale`] when the event is about another attempt than the latest, or about something that is over. That is
-    /// how a zombie is kept from ending a task twice.
+    /// [`Stale`] if the event concerns another attempt than the last, or a task that has ended. This prevents a
+    /// stale attempt from ending a task twice.
     pub fn after(&self, event: &TaskEvent, spec: &TaskSpec, now_ms: u64) -> Result<Self, Stale> {
         let stale = Stale { status: self.status, attempt: self.attempt };
         if self.status.is_over() {
@@ -82,27 +82,31 @@ impl TaskState {
         let mut next = self.clone();
         next.version += 1;
         match event {
-            TaskEvent::Placing { executor } => {
-                if self.status != TaskStatus::Queued || self.placed.is_some() || self.cancel_asked {
+            TaskEvent::Dispatching { executor } => {
+                if self.status != TaskStatus::Queued
+                    || self.assignment.is_some()
+                    || self.cancel_requested
+                {
                     return Err(stale);
                 }
                 next.attempt += 1;
                 next.not_before_ms = None;
-                next.placed = Some(Placed { executor: executor.clone(), fence: None });
+                next.assignment = Some(TaskAssignment { executor: executor.clone(), fence: None });
             }
             TaskEvent::Refused { attempt } => {
                 if self.status != TaskStatus::Queued || !self.is_at(*attempt) {
                     return Err(stale);
                 }
-                next.placed = None;
+                next.assignment = None;
                 next.end_if_cancelled(now_ms);
             }
             TaskEvent::Accepted { attempt, fence } => {
-                let placed = next.placed.as_mut().filter(|_| self.is_at(*attempt)).ok_or(stale)?;
+                let assignment =
+                    next.assignment.as_mut().filter(|_| self.is_at(*attempt)).ok_or(stale)?;
                 if self.status != TaskStatus::Queued {
                     return Err(stale);
                 }
-                placed.fence = Some(*fence);
+                assignment.fence = Some(*fence);
                 next.status = TaskStatus::Provisioning;
                 next.started_ms = Some(now_ms);
                 next.ending = None;
@@ -125,8 +129,8 @@ impl TaskState {
                 }
                 next.lose(now_ms);
             }
-            TaskEvent::CancelAsked => {
-                next.cancel_asked = true;
+            TaskEvent::CancelRequested => {
+                next.cancel_requested = true;
                 next.end_if_cancelled(now_ms);
             }
             TaskEvent::Adopted { owner } => next.owner = owner.clone(),
@@ -135,21 +139,21 @@ impl TaskState {
     }
 
     fn is_at(&self, attempt: u32) -> bool {
-        self.placed.is_some() && self.attempt == attempt
+        self.assignment.is_some() && self.attempt == attempt
     }
 
-    /// What nobody runs ends at once when it is told to.
+    /// Ends a cancelled task at once if no executor has it.
     fn end_if_cancelled(&mut self, now_ms: u64) {
-        if self.cancel_asked && self.placed.is_none() {
-            self.end(Ending::new(Outcome::Cancelled, EndReason::Cancelled), now_ms);
+        if self.cancel_requested && self.assignment.is_none() {
+            self.end(Ending::new(TaskOutcome::Cancelled, EndReason::Cancelled), now_ms);
         }
     }
 
     fn end(&mut self, ending: Ending, now_ms: u64) {
         self.status = match ending.outcome {
-            Outcome::Succeeded => TaskStatus::Succeeded,
-            Outcome::Failed => TaskStatus::Failed,
-            Outcome::Cancelled => TaskStatus::Cancelled,
+            TaskOutcome::Succeeded => TaskStatus::Succeeded,
+            TaskOutcome::Failed => TaskStatus::Failed,
+            TaskOutcome::Cancelled => TaskStatus::Cancelled,
         };
         self.ending = Some(ending);
         self.ended_ms = Some(now_ms);
@@ -157,21 +161,21 @@ impl TaskState {
     }
 
     fn end_attempt(&mut self, ending: &Ending, spec: &TaskSpec, now_ms: u64) {
-        // Whoever wanted it to stop is told that it did, unless it was done before it heard of that.
-        let told = self.cancel_asked && ending.outcome != Outcome::Succeeded;
-        if told {
-            return self.end(Ending { outcome: Outcome::Cancelled, ..ending.clone() }, now_ms);
+        // A requested cancellation is reported as such, unless the task succeeded before the request reached it.
+        let cancelled = self.cancel_requested && ending.outcome != TaskOutcome::Succeeded;
+        if cancelled {
+            return self.end(Ending { outcome: TaskOutcome::Cancelled, ..ending.clone() }, now_ms);
         }
-        // Of itself an executor cancels nothing: its lease ran out, or it is going down.
-        if ending.outcome == Outcome::Cancelled {
+        // An executor cancels nothing by itself: the lease expired, or the executor shuts down.
+        if ending.outcome == TaskOutcome::Cancelled {
             self.ending = Some(ending.clone());
             return self.lose(now_ms);
         }
-        if ending.outcome == Outcome::Failed {
+        if ending.outcome == TaskOutcome::Failed {
             self.failures += 1;
             if self.failures <= spec.retries && ending.reason != EndReason::Refused {
                 let doubled = RETRY_MS_FIRST << (self.failures - 1).min(7);
-                self.wait_again(now_ms, doubled.min(RETRY_MS_MAX));
+                self.requeue(now_ms, doubled.min(RETRY_MS_MAX));
                 self.ending = Some(ending.clone());
                 return;
             }
@@ -181,26 +185,26 @@ impl TaskState {
 
     fn lose(&mut self, now_ms: u64) {
         self.losses += 1;
-        self.placed = None;
-        if self.cancel_asked {
+        self.assignment = None;
+        if self.cancel_requested {
             return self.end_if_cancelled(now_ms);
         }
         if self.losses >= LOSSES_MAX {
             let message = format!("{} attempts were lost with their executors", self.losses);
-            let ending = Ending::new(Outcome::Failed, EndReason::ExecutorLost).because(message);
+            let ending = Ending::new(TaskOutcome::Failed, EndReason::ExecutorLost).because(message);
             return self.end(ending, now_ms);
         }
-        // The first loss is hardly the task's doing; from the second on it is given less and less of a chance.
+        // The first loss is rarely caused by the task; from the second on the pause grows.
         let pause_ms = match self.losses {
             1 => 0,
             losses => (RETRY_MS_FIRST << (losses - 2)).min(RETRY_MS_MAX),
         };
-        self.wait_again(now_ms, pause_ms);
+        self.requeue(now_ms, pause_ms);
     }
 
-    fn wait_again(&mut self, now_ms: u64, pause_ms: u64) {
+    fn requeue(&mut self, now_ms: u64, pause_ms: u64) {
         self.status = TaskStatus::Queued;
-        self.placed = None;
+        self.assignment = None;
         self.started_ms = None;
         self.queued_ms = now_ms;
         self.not_before_ms = (pause_ms > 0).then_some(now_ms + pause_ms);
@@ -211,7 +215,7 @@ impl TaskState {
 
 impl fmt::Display for Stale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the task is {} in its attempt {}", self.status, self.attempt)
+        write!(f, "the task is {} in attempt {}", self.status, self.attempt)
     }
 }
 
@@ -235,12 +239,12 @@ mod tests {
         }
     }
 
-    fn ended(attempt: u32, outcome: Outcome) -> TaskEvent {
+    fn ended(attempt: u32, outcome: TaskOutcome) -> TaskEvent {
         TaskEvent::Ended { attempt, ending: Ending::new(outcome, EndReason::Exit) }
     }
 
-    fn placing() -> TaskEvent {
-        TaskEvent::Placing { executor: "e".into() }
+    fn dispatching() -> TaskEvent {
+        TaskEvent::Dispatching { executor: "e".into() }
     }
 
     fn run(events: &[TaskEvent], retries: u32) -> Result<TaskState, Stale> {
@@ -250,33 +254,43 @@ mod tests {
 
     #[test]
     fn provisioning_comes_with_an_acceptance_and_not_before() {
-        let state = run(&[placing()], 0).unwrap();
+        let state = run(&[dispatching()], 0).unwrap();
         assert_eq!((state.status, state.attempt), (TaskStatus::Queued, 1));
-        let state = run(&[placing(), TaskEvent::Accepted { attempt: 1, fence: 9 }], 0).unwrap();
+        let state = run(&[dispatching(), TaskEvent::Accepted { attempt: 1, fence: 9 }], 0).unwrap();
         assert_eq!(state.status, TaskStatus::Provisioning);
-        assert_eq!(state.placed.unwrap().fence, Some(9));
+        assert_eq!(state.assignment.unwrap().fence, Some(9));
         assert!(run(&[TaskEvent::Accepted { attempt: 1, fence: 9 }], 0).is_err());
-        assert!(run(&[placing(), TaskEvent::Running { attempt: 1 }], 0).is_err());
+        assert!(run(&[dispatching(), TaskEvent::Running { attempt: 1 }], 0).is_err());
     }
 
     #[test]
     fn a_zombie_of_an_earlier_attempt_changes_nothing() {
-        let lost = [placing(), TaskEvent::Lost { attempt: 1 }, placing()];
+        let lost = [dispatching(), TaskEvent::Lost { attempt: 1 }, dispatching()];
         let state = run(&lost, 0).unwrap();
         assert_eq!((state.attempt, state.losses), (2, 1));
-        for zombie in [ended(1, Outcome::Succeeded), TaskEvent::Accepted { attempt: 1, fence: 3 }] {
+        for zombie in
+            [ended(1, TaskOutcome::Succeeded), TaskEvent::Accepted { attempt: 1, fence: 3 }]
+        {
             assert!(state.after(&zombie, &spec(0), 5).is_err());
         }
-        let done = state.after(&ended(2, Outcome::Succeeded), &spec(0), 5).unwrap();
+        let done = state.after(&ended(2, TaskOutcome::Succeeded), &spec(0), 5).unwrap();
         assert_eq!(done.status, TaskStatus::Succeeded);
-        assert!(done.after(&ended(2, Outcome::Succeeded), &spec(0), 6).is_err(), "it ends once");
+        assert!(
+            done.after(&ended(2, TaskOutcome::Succeeded), &spec(0), 6).is_err(),
+            "it ends once"
+        );
     }
 
     #[test]
     fn failures_are_repeated_as_often_as_asked_and_later_each_time() {
-        let state = run(&[placing(), ended(1, Outcome::Failed)], 2).unwrap();
+        let state = run(&[dispatching(), ended(1, TaskOutcome::Failed)], 2).unwrap();
         assert_eq!((state.status, state.not_before_ms), (TaskStatus::Queued, Some(1_500)));
-        let two = [placing(), ended(1, Outcome::Failed), placing(), ended(2, Outcome::Failed)];
+        let two = [
+            dispatching(),
+            ended(1, TaskOutcome::Failed),
+            dispatching(),
+            ended(2, TaskOutcome::Failed),
+        ];
         assert_eq!(run(&two, 2).unwrap().not_before_ms, Some(2_000));
         assert_eq!(run(&two, 1).unwrap().status, TaskStatus::Failed);
         assert_eq!(run(&two[..2], 0).unwrap().status, TaskStatus::Failed);
@@ -286,7 +300,7 @@ mod tests {
     fn a_task_that_loses_every_executor_is_given_up() {
         let mut events = Vec::new();
         for attempt in 1..=LOSSES_MAX {
-            events.extend([placing(), TaskEvent::Lost { attempt }]);
+            events.extend([dispatching(), TaskEvent::Lost { attempt }]);
         }
         let state = run(&events, 100).unwrap();
         assert_eq!(state.status, TaskStatus::Failed);
@@ -295,16 +309,16 @@ mod tests {
 
     #[test]
     fn cancelling_ends_what_waits_at_once_and_what_runs_when_it_stops() {
-        let state = run(&[TaskEvent::CancelAsked], 0).unwrap();
+        let state = run(&[TaskEvent::CancelRequested], 0).unwrap();
         assert_eq!(state.status, TaskStatus::Cancelled);
-        let running = run(&[placing(), TaskEvent::CancelAsked], 5).unwrap();
+        let running = run(&[dispatching(), TaskEvent::CancelRequested], 5).unwrap();
         assert_eq!(running.status, TaskStatus::Queued, "it may have been started");
         for (event, status) in [
             (TaskEvent::Refused { attempt: 1 }, TaskStatus::Cancelled),
             (TaskEvent::Lost { attempt: 1 }, TaskStatus::Cancelled),
-            (ended(1, Outcome::Failed), TaskStatus::Cancelled),
-            (ended(1, Outcome::Cancelled), TaskStatus::Cancelled),
-            (ended(1, Outcome::Succeeded), TaskStatus::Succeeded),
+            (ended(1, TaskOutcome::Failed), TaskStatus::Cancelled),
+            (ended(1, TaskOutcome::Cancelled), TaskStatus::Cancelled),
+            (ended(1, TaskOutcome::Succeeded), TaskStatus::Succeeded),
         ] {
             assert_eq!(running.after(&event, &spec(5), 9).unwrap().status, status, "{event:?}");
         }
@@ -312,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_an_executor_stopped_by_itself_is_a_loss_and_not_an_end() {
-        let state = run(&[placing(), ended(1, Outcome::Cancelled)], 0).unwrap();
+        let state = run(&[dispatching(), ended(1, TaskOutcome::Cancelled)], 0).unwrap();
         assert_eq!((state.status, state.losses), (TaskStatus::Queued, 1));
     }
 }

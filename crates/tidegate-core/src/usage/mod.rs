@@ -1,4 +1,6 @@
-//! What was used, by whom, and what it costs: the data that the ingestion pipeline carries.
+//! Usage records and their charges: the data of the ingestion pipeline.
+//!
+//! Uses exact decimals alone. Must not know tariffs, frames or stores.
 
 mod names;
 mod priced;
@@ -7,7 +9,7 @@ mod record;
 
 pub use names::Names;
 pub(crate) use names::text_hash;
-pub use priced::{Charge, Currency, Fallback, NotACurrency, PricedRecord};
+pub use priced::{Currency, Fallback, NotACurrency, PricedRecord, UsageCharge};
 pub(crate) use quantity::quantity_of_parts;
 pub use quantity::{QuantityError, parse_quantity};
 pub use record::UsageRecord;

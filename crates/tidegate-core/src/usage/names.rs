@@ -1,14 +1,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// How many names share a row: a name competes for room with those of its row only.
+/// Names per row: a name competes only with those of its row.
 const WAYS: usize = 4;
 
-/// Names that came before, so that a name is allocated once and not with every record.
+/// Cache of interned names, so that a name is allocated once and not with every record.
 ///
-/// It remembers a bounded number of them and forgets those that were not used for long: whoever sends a new
-/// name with every record costs an allocation a record, and no memory. Names with the same hash push each other
-/// out and nothing else, so nobody can make it slow by choosing names.
+/// The cache is bounded and evicts the least recently used: a sender with a new name in every record costs one
+/// allocation per record, and no memory. Names with the same hash evict only each other, so no choice of names can
+/// make it slow.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Names {
     misses: u64,
 }
 
-/// The newest use first.
+/// Most recently used first.
 type Row = [Option<Name>; WAYS];
 
 struct Name {
@@ -36,13 +36,13 @@ struct Name {
 // === impl Names ===
 
 impl Names {
-    /// How many names are remembered unless said otherwise.
+    /// Default number of cached names.
     pub const CAPACITY: usize = 4096;
 
-    /// The longest name that is remembered, in bytes; a longer one is made anew each time.
+    /// Maximum length of a cached name, in bytes; a longer one is allocated each time.
     pub const NAME_BYTES_MAX: usize = 1024;
 
-    /// Room for about so many names: rounded up to a power of two, 4 at the least.
+    /// Creates a cache for about `capacity` names: rounded up to a power of two, at least 4.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         let rows = capacity.div_ceil(WAYS).max(1).next_power_of_two();
@@ -54,7 +54,7 @@ impl Names {
         }
     }
 
-    /// This name, shared with all who asked for it before, if it is remembered.
+    /// Returns the name, shared with earlier callers if it is cached.
     #[inline]
     pub fn get(&mut self, text: &str) -> Arc<str> {
         if text.is_empty() {
@@ -67,10 +67,10 @@ impl Names {
             |name| matches!(name, Some(name) if name.hash == hash && *name.text == *text),
         );
         match found {
-            Some(place) => {
+            Some(position) => {
                 self.hits += 1;
-                if place > 0 {
-                    row[..=place].rotate_right(1);
+                if position > 0 {
+                    row[..=position].rotate_right(1);
                 }
                 row[0].as_ref().map_or_else(|| Arc::from(text), |name| Arc::clone(&name.text))
             }
@@ -78,19 +78,19 @@ impl Names {
         }
     }
 
-    /// How many names were remembered when asked for.
+    /// Number of names found in the cache.
     #[must_use]
     pub fn hits(&self) -> u64 {
         self.hits
     }
 
-    /// How many had to be made.
+    /// Number of names allocated.
     #[must_use]
     pub fn misses(&self) -> u64 {
         self.misses
     }
 
-    /// How many names it can remember.
+    /// Capacity in names.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.rows.len() * WAYS
@@ -99,13 +99,13 @@ impl Names {
     #[cold]
     fn add(&mut self, hash: u64, text: &str) -> Arc<str> {
         self.misses += 1;
-        let made: Arc<str> = Arc::from(text);
+        let name: Arc<str> = Arc::from(text);
         if text.len() <= Self::NAME_BYTES_MAX {
             let row = &mut self.rows[hash as usize & (self.rows.len() - 1)];
             row.rotate_right(1);
-            row[0] = Some(Name { hash, text: Arc::clone(&made) });
+            row[0] = Some(Name { hash, text: Arc::clone(&name) });
         }
-        made
+        name
     }
 }
 
@@ -125,7 +125,7 @@ impl fmt::Debug for Names {
     }
 }
 
-/// A hash for tables that stay right, bounded and fast enough when somebody makes hashes collide.
+/// Hash for tables that stay correct, bounded and fast enough under deliberate collisions.
 #[inline]
 pub(crate) fn text_hash(text: &[u8]) -> u64 {
     let mut hash = text.len() as u64;
@@ -135,14 +135,14 @@ pub(crate) fn text_hash(text: &[u8]) -> u64 {
     for word in text.chunks_exact(8) {
         hash = mix(hash, u64::from_le_bytes(word.try_into().unwrap_or_default()));
     }
-    // What is left over, and some of what was before.
+    // The remaining bytes, and some of those before.
     mix(hash, u64::from_le_bytes(*last))
 }
 
-/// Multiplying carries upwards only: the upper half of the product brings the high bits down again.
+/// Folds the product: a multiplication carries only upwards, and its upper half brings the high bits down again.
 #[inline]
 fn mix(hash: u64, word: u64) -> u64 {
-    // An odd number with its bits well spread: 2^64 / the golden ratio.
+    // 2^64 / the golden ratio: an odd number with well-distributed bits.
     const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15;
     let product = u128::from(hash.rotate_left(29) ^ word) * SPREAD;
     product as u64 ^ (product >> 64) as u64

@@ -4,53 +4,53 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A record and what it costs.
+/// Usage record with its charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PricedRecord {
-    /// What was used.
+    /// Usage record.
     pub record: UsageRecord,
-    /// What it costs.
-    pub charge: Charge,
+    /// UsageCharge of the record.
+    pub charge: UsageCharge,
 }
 
-/// What a record costs, and by which tariff.
+/// UsageCharge of a record, and its tariff.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Charge {
-    /// The price, never rounded: sums are rounded where they are shown.
+pub struct UsageCharge {
+    /// Amount, never rounded: sums are rounded for display only.
     pub amount: Decimal,
-    /// In what money.
+    /// Currency of the amount.
     pub currency: Currency,
-    /// The tariff's name; that of the fallback when no tariff fits.
+    /// Name of the tariff, or of the fallback if no tariff applies.
     pub tariff: Arc<str>,
-    /// Why no tariff fits, when none does.
+    /// Reason if no tariff applies.
     pub fallback: Option<Fallback>,
 }
 
-/// Why a record was priced by the fallback and not by a tariff.
+/// Reason why a record was priced by the fallback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Fallback {
     /// No tariff names this meter for this tenant.
     UnknownMeter = 1,
-    /// Tariffs name it, but none is in effect at that time.
+    /// Tariffs exist, but none is in effect at that time.
     NotInEffect = 2,
-    /// One is in effect, but has no price for that hour of that day.
+    /// A tariff is in effect, but has no price for that hour of that day.
     NoWindow = 3,
     /// The price does not fit in a decimal number.
     OutOfRange = 4,
-    /// One is in effect, but a part of the quantity is beyond its last tier. The rest of it, if any, was priced
-    /// by that tariff, whose name the charge bears.
+    /// A tariff is in effect, but a part of the quantity is beyond its last tier. The rest, if any, was priced by
+    /// that tariff, which the charge names.
     NoTier = 5,
 }
 
-/// Three capital letters, as in ISO 4217.
+/// Currency code: three capital letters, as in ISO 4217.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Currency([u8; 3]);
 
-/// A word that can't be a currency's code.
+/// Error for text that is no currency code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotACurrency {
-    /// What was given.
+    /// Text that was given.
     pub given: String,
 }
 
@@ -61,7 +61,7 @@ impl Fallback {
     pub const ALL: [Self; 5] =
         [Self::UnknownMeter, Self::NotInEffect, Self::NoWindow, Self::OutOfRange, Self::NoTier];
 
-    /// The name used in labels, answers and logs.
+    /// Name in labels, responses and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -73,13 +73,13 @@ impl Fallback {
         }
     }
 
-    /// The number that stands for it in stores; 0 stands for none.
+    /// Number in stores; 0 means none.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// What a number in a store stands for.
+    /// Reason of a number in stores.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|fallback| fallback.code() == code)
@@ -95,13 +95,13 @@ impl fmt::Display for Fallback {
 // === impl Currency ===
 
 impl Currency {
-    /// The US dollar, where nothing says otherwise.
+    /// US dollar, the default.
     pub const USD: Self = Self(*b"USD");
 
-    /// Its three letters.
+    /// Three letters.
     #[must_use]
     pub fn code(&self) -> &str {
-        // Made of ASCII letters only, so this is never empty.
+        // ASCII letters only, so never empty.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
@@ -133,7 +133,7 @@ impl fmt::Debug for Currency {
 
 impl fmt::Display for NotACurrency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no currency: expected three capital letters, such as EUR", self.given)
+        write!(f, "{:?} is not a currency: use three capital letters, such as EUR", self.given)
     }
 }
 

@@ -1,39 +1,39 @@
 use rust_decimal::Decimal;
 use std::fmt;
 
-/// The greatest mantissa of a [`Decimal`]: 96 bits.
+/// Largest mantissa of a [`Decimal`]: 96 bits.
 const MANTISSA_MAX: u128 = (1 << 96) - 1;
 
-/// The most digits a [`Decimal`] has behind its point.
+/// Maximum number of decimal places of a [`Decimal`].
 const SCALE_MAX: i32 = 28;
 
-/// So many digits always fit in a `u128`, and are more than a [`Decimal`] has: what follows only rounds.
+/// Number of digits that always fit in a `u128` and exceed a [`Decimal`]: further digits only round.
 const DIGITS_MAX: u32 = 37;
 
-/// An exponent beyond this makes anything nothing, or more than a [`Decimal`] holds.
+/// Exponent beyond which any number is zero or out of range.
 const EXPONENT_MAX: i32 = 1_000_000;
 
-/// Why a text is no quantity.
+/// Error for text that is no quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuantityError {
-    /// It is no decimal number. Not-a-number and infinity are none either.
+    /// Not a decimal number. NaN and infinity are not either.
     NotANumber,
-    /// It is greater than a quantity can be: 79,228,162,514,264,337,593,543,950,335.
+    /// Above 79,228,162,514,264,337,593,543,950,335.
     OutOfRange,
 }
 
-/// A number without its sign and point: `mantissa` × 10^`exponent`, and a bit more if `inexact`.
+/// Number without sign and point: `mantissa` × 10^`exponent`, and slightly more if `inexact`.
 struct Digits {
     mantissa: u128,
     exponent: i32,
-    /// Whether a digit that is not zero was left out behind the last.
+    /// A nonzero digit was cut off.
     inexact: bool,
 }
 
-/// Reads a decimal number exactly as it is written, never by way of a float.
+/// Parses a decimal number exactly, never through a float.
 ///
-/// A sign, a point and an exponent (`-1.5e3`) may be there. Digits beyond the 28th behind the point, or beyond
-/// the 96 bits that a quantity has, are rounded half to even.
+/// A sign, a point and an exponent (`-1.5e3`) are allowed. Digits beyond 28 decimal places, or beyond the 96 bits
+/// of a quantity, are rounded half to even.
 ///
 /// ```
 /// use tidegate_core::usage::parse_quantity;
@@ -45,7 +45,7 @@ struct Digits {
 ///
 /// # Errors
 ///
-/// When it is no number, or too great a one.
+/// If the text is no number, or the number is out of range.
 pub fn parse_quantity(text: &[u8]) -> Result<Decimal, QuantityError> {
     let (negative, unsigned) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -59,11 +59,11 @@ pub fn parse_quantity(text: &[u8]) -> Result<Decimal, QuantityError> {
     digits.to_decimal(negative)
 }
 
-/// `mantissa` × 10^`exponent`.
+/// Computes `mantissa` × 10^`exponent`.
 ///
 /// # Errors
 ///
-/// When it is greater than a quantity can be.
+/// If the result is out of range.
 pub(crate) fn quantity_of_parts(mantissa: i128, exponent: i64) -> Result<Decimal, QuantityError> {
     let exponent = exponent.clamp(-i64::from(EXPONENT_MAX), i64::from(EXPONENT_MAX)) as i32;
     let digits = Digits { mantissa: mantissa.unsigned_abs(), exponent, inexact: false };
@@ -73,33 +73,33 @@ pub(crate) fn quantity_of_parts(mantissa: i128, exponent: i64) -> Result<Decimal
 // === impl Digits ===
 
 impl Digits {
-    /// The usual number: at most 18 bytes of digits with at most one point. `None` leaves it to `read`.
+    /// Parses the usual number: at most 18 bytes of digits with at most one point. `None` leaves it to `read`.
     #[inline]
     fn read_short(text: &[u8]) -> Option<Self> {
         if text.is_empty() || text.len() > 18 {
             return None;
         }
         let (mut mantissa, mut point) = (0_u64, None);
-        for (place, &byte) in text.iter().enumerate() {
+        for (index, &byte) in text.iter().enumerate() {
             match byte {
                 b'0'..=b'9' => mantissa = mantissa * 10 + u64::from(byte - b'0'),
-                b'.' if point.is_none() && text.len() > 1 => point = Some(place),
+                b'.' if point.is_none() && text.len() > 1 => point = Some(index),
                 _ => return None,
             }
         }
-        let exponent = point.map_or(0, |place| place as i32 + 1 - text.len() as i32);
+        let exponent = point.map_or(0, |index| index as i32 + 1 - text.len() as i32);
         Some(Self { mantissa: u128::from(mantissa), exponent, inexact: false })
     }
 
     fn read(text: &[u8]) -> Result<Self, QuantityError> {
         let mut digits = Self { mantissa: 0, exponent: 0, inexact: false };
-        let (mut kept, mut seen, mut point) = (0, false, false);
+        let (mut digit_count, mut seen, mut point) = (0, false, false);
         let mut bytes = text.iter();
         while let Some(&byte) = bytes.next() {
             match byte {
                 b'0'..=b'9' => {
                     seen = true;
-                    digits.push(byte - b'0', &mut kept, point);
+                    digits.push(byte - b'0', &mut digit_count, point);
                 }
                 b'.' if !point => point = true,
                 b'e' | b'E' if seen => {
@@ -113,10 +113,10 @@ impl Digits {
         if seen { Ok(digits) } else { Err(QuantityError::NotANumber) }
     }
 
-    fn push(&mut self, digit: u8, kept: &mut u32, point: bool) {
-        if *kept < DIGITS_MAX {
+    fn push(&mut self, digit: u8, digit_count: &mut u32, point: bool) {
+        if *digit_count < DIGITS_MAX {
             self.mantissa = self.mantissa * 10 + u128::from(digit);
-            *kept += u32::from(self.mantissa != 0);
+            *digit_count += u32::from(self.mantissa != 0);
             self.exponent = self.exponent.saturating_sub(i32::from(point));
         } else {
             self.inexact |= digit != 0;
@@ -149,7 +149,7 @@ impl Digits {
             .ok_or(QuantityError::OutOfRange)
     }
 
-    /// As many digits as fit, half to even, and how many of them stand behind the point.
+    /// Mantissa with as many digits as fit, rounded half to even, and its number of decimal places.
     fn rounded(&self) -> Result<(u128, u32), QuantityError> {
         let digits_behind = self.exponent.unsigned_abs();
         let mut cut = digits_behind.saturating_sub(SCALE_MAX.unsigned_abs());
@@ -165,11 +165,11 @@ impl Digits {
         }
     }
 
-    /// The mantissa without its last `count` digits, half to even.
+    /// Mantissa without its last `count` digits, rounded half to even.
     fn cut(&self, count: u32) -> u128 {
         let Some(power) = 10_u128.checked_pow(count) else { return 0 };
         let (whole, rest) = (self.mantissa / power, self.mantissa % power);
-        // A power of ten is even but for the first, which cuts nothing and leaves no rest.
+        // Every power of ten is even except the first, which cuts nothing and leaves no rest.
         let half = power / 2;
         let up = match rest.cmp(&half) {
             _ if count == 0 => false,
@@ -202,7 +202,7 @@ impl fmt::Display for QuantityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotANumber => f.write_str("not a decimal number, such as -12.5 or 3e6"),
-            Self::OutOfRange => f.write_str("greater than a quantity can be, about 7.9e28"),
+            Self::OutOfRange => f.write_str("too large for a quantity: at most about 7.9e28"),
         }
     }
 }

@@ -1,20 +1,19 @@
 use rust_decimal::Decimal;
 use std::sync::Arc;
 
-/// So much of something was used by someone at some time.
+/// Usage of one meter by one tenant at one time.
 ///
-/// Names are shared: of the million records of a minute most name the same few tenants and meters.
+/// Names are shared: most of the million records of a minute name the same few tenants and meters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRecord {
-    /// Who pays.
+    /// Tenant that pays.
     pub tenant: Arc<str>,
-    /// What was counted, for example `tokens.output`.
+    /// Meter, for example `tokens.output`.
     pub meter: Arc<str>,
-    /// How much of it. Negative takes back what was counted before.
+    /// Quantity. A negative one reverts an earlier record.
     pub quantity: Decimal,
-    /// When, in nanoseconds since 1970 (UTC).
+    /// Time in nanoseconds since 1970 (UTC).
     pub time_ns: i64,
-    /// What else its sender said of it, as `key=value` pairs joined by commas in the order of their keys. Often
-    /// empty.
+    /// Further labels as `key=value` pairs, joined by commas in the order of their keys. Often empty.
     pub labels: Arc<str>,
 }

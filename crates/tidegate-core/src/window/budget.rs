@@ -1,16 +1,16 @@
-//! Implementation of the budget: what the laws want for each stage, within the memory of all.
+//! Implementation of the memory budget: the windows of all stages, within the memory of all.
 
 use super::{Law, Stage, StageSample, StageState, WindowConfig};
 
-/// A twentieth of the budget is each stage's own, whatever the others hold: a stage that could take nothing would
-/// keep the one before it from giving anything back.
-const OWN: u64 = 20;
+/// Divisor of the budget: each stage owns 1/20 of it, whatever the others hold. A stage without memory would keep
+/// the one before it from freeing any.
+const OWN_PART: u64 = 20;
 
-/// What the budget leaves of what the laws want.
+/// Windows and byte bounds within the budget.
 pub(super) struct Shares {
     pub windows: [f64; Stage::COUNT],
     pub bytes: [u64; Stage::COUNT],
-    /// How much of what is above the floors could be given, 0 … 1.
+    /// Share of the demand above the floors that fits, 0 … 1.
     pub rho: f64,
 }
 
@@ -31,16 +31,16 @@ pub(super) fn share(
     Shares { windows, bytes, rho }
 }
 
-/// Floors first: the least window and what is held already. A window that is below that (in a stall) is its own
-/// floor: a budget never raises one.
+/// Floors first: the minimum window and the items held already. A window below that (in a stall) is its own floor:
+/// a budget never raises one.
 fn with_floors(
     config: &WindowConfig,
     states: &[StageState; Stage::COUNT],
     budget: f64,
 ) -> ([f64; Stage::COUNT], f64) {
     let floor = |state: &StageState| {
-        let held = state.estimates.queued_items as f64;
-        state.applied.min(held.max(config.window_min as f64))
+        let queued = state.estimates.queued_items as f64;
+        state.applied.min(queued.max(config.window_min as f64))
     };
     let bytes_of = |slots: &dyn Fn(&StageState) -> f64| -> f64 {
         states.iter().map(|state| slots(state) * state.estimates.item_bytes(config)).sum()
@@ -53,7 +53,7 @@ fn with_floors(
     (std::array::from_fn(|i| window(&states[i])), rho)
 }
 
-/// As the seed has it: all scaled down by one factor, and the least window kept, whatever that adds up to.
+/// As in the seed: all scaled down by one factor, with the minimum window kept, whatever that adds up to.
 fn in_proportion(
     config: &WindowConfig,
     states: &[StageState; Stage::COUNT],
@@ -66,22 +66,23 @@ fn in_proportion(
     (std::array::from_fn(|i| (states[i].applied * rho).max(least)), rho)
 }
 
-/// The bound under all this that does not rest on a mean. Each stage has what it holds or its own part, then what
-/// its window is worth as far as there is enough, then a fifth of what is left over. What is held now was within
-/// the last bounds, and those within the budget: so all that is held always is.
+/// Hard bound in bytes that does not depend on a mean. Each stage gets the bytes it holds or its own part, then
+/// the worth of its window as far as there is enough, then a fifth of the rest. The bytes held now were within the
+/// last bounds, and those within the budget: the total always is.
 fn byte_bounds(
     config: &WindowConfig,
     wanted: &[f64; Stage::COUNT],
     samples: &[StageSample; Stage::COUNT],
     budget: u64,
 ) -> [u64; Stage::COUNT] {
-    let own = config.budget_bytes / OWN;
-    let kept: [u64; Stage::COUNT] = std::array::from_fn(|i| samples[i].queued_bytes.max(own));
-    let kept_sum = kept.iter().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
-    let left = budget.saturating_sub(kept_sum) as f64;
-    let more: [f64; Stage::COUNT] = std::array::from_fn(|i| (wanted[i] - kept[i] as f64).max(0.0));
+    let own = config.budget_bytes / OWN_PART;
+    let guaranteed: [u64; Stage::COUNT] = std::array::from_fn(|i| samples[i].queued_bytes.max(own));
+    let guaranteed_sum = guaranteed.iter().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
+    let left = budget.saturating_sub(guaranteed_sum) as f64;
+    let more: [f64; Stage::COUNT] =
+        std::array::from_fn(|i| (wanted[i] - guaranteed[i] as f64).max(0.0));
     let more_sum: f64 = more.iter().sum();
     let scale = if more_sum > left { left / more_sum } else { 1.0 };
     let spare = (left - more_sum * scale).max(0.0) / Stage::COUNT as f64;
-    std::array::from_fn(|i| kept[i].saturating_add((more[i] * scale + spare) as u64))
+    std::array::from_fn(|i| guaranteed[i].saturating_add((more[i] * scale + spare) as u64))
 }

@@ -2,32 +2,32 @@ use super::WindowConfigError;
 use serde::Serialize;
 use std::time::Duration;
 
-/// The bounds and constants of the windows.
+/// Bounds and constants of the windows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WindowConfig {
-    /// The least a window is, in slots, 16 … `window_max`; 1,024 by default.
+    /// Minimum window, in slots, 16 … `window_max`; 1,024 by default.
     pub window_min: u64,
-    /// The most a window is, in slots, up to 16,777,216; 131,072 by default.
+    /// Maximum window, in slots, up to 16,777,216; 131,072 by default.
     pub window_max: u64,
-    /// Bytes in all windows together, 1 MiB or more; 512 MiB by default.
+    /// Bytes in all windows together, at least 1 MiB; 512 MiB by default.
     pub budget_bytes: u64,
-    /// What a decrease multiplies a window with, 0.5 … 0.95; 0.7 by default.
+    /// Factor of a decrease, 0.5 … 0.95; 0.7 by default.
     pub beta: f64,
-    /// The lower end of the occupancy that a backlogged stage should have, above 0; 0.5 by default.
+    /// Lower end of the occupancy band of a backlogged stage, above 0; 0.5 by default.
     pub occupancy_low: f64,
-    /// Its upper end, at most 1; 0.85 by default. `beta` × this must be above `occupancy_low`.
+    /// Upper end of that band, at most 1; 0.85 by default. `beta` × this must be above `occupancy_low`.
     pub occupancy_high: f64,
-    /// Between two decisions, 100 ms … 60 s; 1 s by default.
+    /// Interval between two decisions, 100 ms … 60 s; 1 s by default.
     pub period: Duration,
-    /// Between two measurements, 1 ms … half a `period`; 100 ms by default.
+    /// Interval between two measurements, 1 ms … half a `period`; 100 ms by default.
     pub delta: Duration,
-    /// How long an item should wait in one stage at most, 1 ms … 60 s; 250 ms by default.
+    /// Target for the time of an item in one stage, 1 ms … 60 s; 250 ms by default.
     pub target_delay: Duration,
-    /// The least that an increase adds, in slots, 1 … `window_max`; 64 by default.
+    /// Minimum increase, in slots, 1 … `window_max`; 64 by default.
     pub increase_step: u64,
-    /// How many times its baseline p99 may be, above 1 and at most 100; 2 by default.
+    /// Ratio of p99 to its baseline that counts as congestion, above 1 and at most 100; 2 by default.
     pub latency_factor: f64,
-    /// An item counts as at least this many bytes, 1 … 1 MiB; 64 by default, the size of a slot.
+    /// Minimum size at which an item is counted, 1 byte … 1 MiB; 64 bytes by default, the size of a slot.
     pub item_bytes_min: u64,
 }
 
@@ -35,31 +35,31 @@ pub struct WindowConfig {
 
 impl WindowConfig {
     /// θ, the share of a window that is granted as credits. A sender that fills them is at this occupancy, and a
-    /// full decrease then lands exactly on the upper end of the band: θ / β = `occupancy_high`. 0.595.
+    /// full decrease then ends exactly at the upper end of the band: θ / β = `occupancy_high`. 0.595 by default.
     #[must_use]
     pub fn granted_share(&self) -> f64 {
         self.beta * self.occupancy_high
     }
 
-    /// γ, the most that a window grows in a period: from θ a full increase lands exactly on the lower end of the
-    /// band, θ / γ = `occupancy_low`. 1.19, with which 1,024 becomes 131,072 in 28 periods.
+    /// γ, the maximum growth of a window in one period: from θ a full increase ends exactly at the lower end of
+    /// the band, θ / γ = `occupancy_low`. 1.19 by default, which grows 1,024 to 131,072 in 28 periods.
     #[must_use]
     pub fn growth_max(&self) -> f64 {
         self.granted_share() / self.occupancy_low
     }
 
-    /// From this many items on a stage counts as backlogged, also when no sender waits: the least window at the
-    /// lower end of the band. 512.
+    /// Number of items from which a stage counts as backlogged, also without a waiting sender: the minimum window
+    /// at the lower end of the band. 512 by default.
     #[must_use]
     pub fn backlog_min(&self) -> u64 {
         (self.window_min as f64 * self.occupancy_low) as u64
     }
 
-    /// The configuration, if each value is in its range.
+    /// Checks that each value is in its range, and returns the configuration.
     ///
     /// # Errors
     ///
-    /// The first value that is not.
+    /// The first value that is out of range.
     pub fn check(self) -> Result<Self, WindowConfigError> {
         let (ms, minute) = (Duration::from_millis, Duration::from_secs(60));
         whole("window_max", self.window_max, 16, 1 << 24)?;
@@ -78,12 +78,13 @@ impl WindowConfig {
         Ok(self)
     }
 
-    /// The most that a window grows in one measurement, so that a period's growth is `growth_max`: its nth
-    /// root, by operations that give the same last digit everywhere.
+    /// Maximum growth of a window in one measurement, so that a period's growth is `growth_max`: its nth root, by
+    /// operations that give the same last digit on every platform.
     pub(super) fn growth_max_per_delta(&self) -> f64 {
         let growth = self.growth_max();
         let n = (self.period.as_secs_f64() / self.delta.as_secs_f64()).round().clamp(1.0, 1e4);
-        // Newton's method from above: γ > 1 is convex in the root, so it falls to it and never passes it.
+        // Newton's method from above: the power is convex for γ > 1, so the iteration approaches the root without
+        // passing it.
         let mut root = 1.0 + (growth - 1.0) / n;
         for _ in 0..8 {
             let below = (1..n as u32).fold(1.0, |power, _| power * root);

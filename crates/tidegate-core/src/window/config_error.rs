@@ -1,40 +1,40 @@
 use std::fmt;
 use std::time::Duration;
 
-/// What is wrong with a [`WindowConfig`](super::WindowConfig).
+/// Error of a [`WindowConfig`](super::WindowConfig).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WindowConfigError {
-    /// A whole number is out of its range.
+    /// An integer is out of range.
     Whole {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// What it was.
+        /// Value given.
         value: u64,
-        /// The least it may be.
+        /// Smallest valid value.
         min: u64,
-        /// The most it may be.
+        /// Largest valid value.
         max: u64,
     },
-    /// A ratio is out of its range, or not a number.
+    /// A ratio is out of range, or NaN.
     Real {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// What it was.
+        /// Value given.
         value: f64,
-        /// The least it may be.
+        /// Smallest valid value.
         min: f64,
-        /// The most it may be.
+        /// Largest valid value.
         max: f64,
     },
-    /// A time is out of its range.
+    /// A duration is out of range.
     Time {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// What it was.
+        /// Value given.
         value: Duration,
-        /// The least it may be.
+        /// Smallest valid value.
         min: Duration,
-        /// The most it may be.
+        /// Largest valid value.
         max: Duration,
     },
 }

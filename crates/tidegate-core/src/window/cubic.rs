@@ -1,43 +1,39 @@
 //! Implementation of `Law::Cubic`. W is `state.wanted`; θ and γ are derived in `WindowConfig`.
 
-use super::state::SinceDecision;
+use super::state::{CUBIC_S, SinceDecision};
 use super::{Cause, LawState, Neighbours, StageSample, StageState, WindowConfig};
 use std::time::Duration;
 
-/// Cut when W is this many times what Little's law asks for …
+/// Decrease when W is this many times the window of Little's law …
 const LITTLE_OVER: f64 = 1.25;
 
-/// … to no less than this much of it …
+/// … to no less than this share of it …
 const LITTLE_KEPT: f64 = 0.9;
 
-/// … and grow when that is this many times W. Between the two W rests, and μ may be wrong by as much.
+/// … and increase when it is this many times W. In between W stays, which tolerates the same error in μ.
 const LITTLE_UNDER: f64 = 1.1;
 
-/// An item may be in a stage this many times as long as a lease takes, if that is longer than the target. It
-/// is there for up to two leases, the one before its own and its own, and while W grows by γ a period a μ
-/// that remembers 2 s is a quarter behind: 2 × γ / 0.75 = 3.2 is the least with which W can still grow. With
-/// less, a stage of long leases gets ever fewer credits: μ is what they allow, and what it does in the target
-/// time is a part of what it holds.
+/// Time of an item in a stage, in leases, if that is longer than the target. An item is there for up to two
+/// leases, the one before its own and its own. While W grows by γ per period, a μ with a memory of 2 s is a
+/// quarter behind: 2 × γ / 0.75 = 3.2 is the minimum with which W can still grow. With less, a stage of long
+/// leases would get ever fewer credits: its μ is limited by its credits, and its work within the target time is
+/// only a part of the items it holds.
 const LITTLE_LEASES: f64 = 4.0;
 
-/// CUBIC's curve is back at W_max after this long, and as far above it as it began below after twice as long.
-/// By then what was learned is old: W grows as if it had never been cut.
-pub(super) const CUBIC_S: f64 = 8.0;
-
-/// CUBIC's fast convergence: one that is cut below its last W_max leaves room for others.
+/// CUBIC's fast convergence: a window that is cut below its last W_max releases capacity for others.
 const FAST_CONVERGENCE: f64 = 0.85;
 
-/// Below this mean occupancy a window is mostly unused.
+/// Mean occupancy below which a window is mostly unused.
 const IDLE: f64 = 0.25;
 
-/// The share of the time that a full stage may wait for the next one: as much of what it could do is lost.
+/// Share of the time that a full stage may wait for the next one: the same share of its throughput is lost.
 const HELD_UP: f64 = 0.02;
 
-/// The share of the time from which on whoever waits is held up, whatever is behind it. Behind Accept there
-/// are only senders.
+/// Share of the time from which a waiting sender is held up, whatever is behind it. Behind Accept there are only
+/// senders.
 const NEARLY_ALWAYS: f64 = 0.9;
 
-/// The forecast counts when arrivals are this many times what the stage does: chance makes up a tenth.
+/// The forecast counts when arrivals are this many times the service rate: random variation makes up a tenth.
 const SURPLUS: f64 = 1.1;
 
 pub(super) fn decide(
@@ -50,7 +46,7 @@ pub(super) fn decide(
     observe_lease(config, state);
     state.little = little_window(config, state);
     let stalls = state.estimates.silence >= config.period || neighbours.downstream_stalls;
-    // After which it flows again, and which is itself yet to move.
+    // The stage flows again, but this stage itself has not moved yet.
     let is_yet_to_move = sample.departed_items == 0 && sample.queued_items > 0;
     if stalls || (state.is_stalled() && is_yet_to_move) {
         stall(config, state);
@@ -64,17 +60,17 @@ pub(super) fn decide(
     }
 }
 
-/// What a lease takes at least is found at the least window, where no batch is large; above it only a shorter
-/// one counts. Otherwise a stage whose batches grow with its window would be given a window that grows with
-/// its batches.
+/// Records the shortest lease time. The minimum is measured at the minimum window, where no batch is large; above
+/// it only a shorter lease counts. Otherwise a stage whose batches grow with its window would get a window that
+/// grows with its batches.
 fn observe_lease(config: &WindowConfig, state: &mut StageState) {
     let lease_s = state.estimates.lease_s;
     state.lease_floor_s =
-        if is_at_least(config, state) { lease_s } else { state.lease_floor_s.min(lease_s) };
+        if is_at_minimum(config, state) { lease_s } else { state.lease_floor_s.min(lease_s) };
 }
 
-/// W_L = μ·T / θ, the window whose credits are what the stage does in the time that an item may be there. A stage
-/// whose lease takes more than a period stalls, so T has a bound.
+/// W_L = μ·T / θ, the window whose credits equal the work of the stage in the time that an item may be there. A
+/// stage whose lease exceeds a period stalls, so T is bounded.
 fn little_window(config: &WindowConfig, state: &StageState) -> f64 {
     let lease_s = state.lease_floor_s.min(config.period.as_secs_f64());
     let time_s = config.target_delay.as_secs_f64().max(LITTLE_LEASES * lease_s);
@@ -87,19 +83,19 @@ fn bounded(config: &WindowConfig, window: f64) -> f64 {
     window.min(config.window_max as f64).max(config.window_min as f64)
 }
 
-fn is_at_least(config: &WindowConfig, state: &StageState) -> bool {
+fn is_at_minimum(config: &WindowConfig, state: &StageState) -> bool {
     state.wanted <= config.window_min as f64
 }
 
-/// Every measurement and past the slew limit: from the most to the least in 14 of them, 2.4 s after the last item
-/// left.
+/// Shrinks with every measurement, without the slew limit: from the maximum to the minimum in 14 of them, 2.4 s
+/// after the last item left.
 fn stall(config: &WindowConfig, state: &mut StageState) {
     if !state.is_stalled() {
         state.before_stall = state.wanted;
         state.law_state = LawState::Stalled;
         state.decreases += 1;
-        // The leases so far were those of a larger window. Found again at the least one, they would be taken for
-        // what a lease takes at least, and each stall would leave a larger window behind.
+        // Past leases were those of a larger window. Measured again at the minimum window, they would count as the
+        // shortest lease, and each stall would leave a larger window behind.
         state.estimates.lease_s = state.lease_floor_s;
     }
     state.wanted = bounded(config, state.wanted.min(state.applied) * config.beta);
@@ -107,12 +103,12 @@ fn stall(config: &WindowConfig, state: &mut StageState) {
     state.cause = Cause::Stall;
 }
 
-/// Back at once to what was held, at the upper end of the band: that admits nobody until 30 % of it is done.
-/// What was held is in the sample before if all of it left together. From there on W grows as fast as it may:
-/// a stall says nothing of how large a window is too large.
+/// Returns at once to the items held, at the upper end of the band: that admits nothing until 30 % of them are
+/// done. If all items left together, they are in the sample before. From there W grows at its maximum rate: a
+/// stall carries no information about the right window.
 fn restore(config: &WindowConfig, state: &mut StageState, now: Duration) {
-    let held = state.estimates.queued_items.max(state.estimates.queued_before) as f64;
-    let back = (held / config.occupancy_high).min(state.before_stall * config.beta);
+    let queued = state.estimates.queued_items.max(state.estimates.queued_before) as f64;
+    let back = (queued / config.occupancy_high).min(state.before_stall * config.beta);
     state.wanted = bounded(config, state.wanted.max(back));
     state.applied = state.wanted;
     state.law_state = LawState::Slow;
@@ -125,18 +121,18 @@ fn schedule(config: &WindowConfig, state: &mut StageState, now: Duration, neighb
     let since = state.begin_period(now);
     let p99 = state.latency.take();
     let congestion = congestion(config, state, p99);
-    // The last digit is that of the division.
+    // The tolerance covers the last digit of the division.
     let is_overfull = state.was_cut(now) && state.occupancy > config.occupancy_high + 1e-9;
     if let Some(p99) = p99 {
-        // At the least window the law has done what it can. If p99 is still high it is not for the window, and a
-        // baseline that stayed frozen would hold the window down for ever.
+        // At the minimum window the law can do no more. If p99 is still high, the window is not the cause, and a
+        // frozen baseline would keep the window small forever.
         let is_congested = congestion.is_some() || is_overfull;
-        state.latency.settle(p99, now, is_congested && !is_at_least(config, state));
+        state.latency.settle(p99, now, is_congested && !is_at_minimum(config, state));
     }
     state.cause = match congestion {
         Some(cause) => decrease(config, state, cause, now),
-        // Less is granted than is held, so nobody gets in, and a further cut would not lower the occupancy but
-        // raise it. Without a cut it is one message that is larger than the credits of a small window.
+        // Fewer credits are granted than items are held, so nothing enters, and a further cut would raise the
+        // occupancy. Without a cut, the cause is one message larger than the credits of a small window.
         None if is_overfull => Cause::Hold,
         None if wants_more(config, state, since, neighbours) => increase(config, state, now),
         None if is_unused(config, state, since, neighbours) => shrink(config, state, since),
@@ -154,12 +150,12 @@ fn congestion(config: &WindowConfig, state: &StageState, p99_ns: Option<f64>) ->
     }
 }
 
-/// Never below what is held at the upper end of the band. A deeper cut would keep nobody out who is not kept out
-/// already, but it would leave the band until all of it is done.
+/// Cuts the window, never below the items held at the upper end of the band. A deeper cut would refuse no more
+/// items, but would leave the band until all of them are done.
 fn decrease(config: &WindowConfig, state: &mut StageState, cause: Cause, now: Duration) -> Cause {
-    let held = state.estimates.queued_items as f64 / config.occupancy_high;
-    let kept = if cause == Cause::DecreaseLittle { LITTLE_KEPT * state.little } else { 0.0 };
-    let next = bounded(config, (state.wanted * config.beta).max(held).max(kept));
+    let queued = state.estimates.queued_items as f64 / config.occupancy_high;
+    let guaranteed = if cause == Cause::DecreaseLittle { LITTLE_KEPT * state.little } else { 0.0 };
+    let next = bounded(config, (state.wanted * config.beta).max(queued).max(guaranteed));
     if next >= state.wanted {
         return Cause::Hold;
     }
@@ -172,9 +168,9 @@ fn decrease(config: &WindowConfig, state: &mut StageState, cause: Cause, now: Du
     cause
 }
 
-/// A sender that waits now and then at a window that is mostly empty gains nothing by a larger one. One does that
-/// waits at a window that stays full, that is held up, or that soon will wait because the window fills from within
-/// the band.
+/// Decides if a larger window helps. A sender that waits occasionally at a mostly empty window gains nothing. A
+/// sender gains that waits at a full window, that is held up, or that will soon wait because the window fills from
+/// within the band.
 fn wants_more(
     config: &WindowConfig,
     state: &StageState,
@@ -190,9 +186,9 @@ fn wants_more(
     waits && state.little > LITTLE_UNDER * state.wanted
 }
 
-/// Whether the window is what limits the stage: more than `tolerated` of the time something waits that a full
-/// stage has behind it. The stage's own mean occupancy does not tell: with too few credits for a batch it is
-/// half empty half of the time.
+/// True if the window limits the stage: for more than `tolerated` of the time, items wait that a full stage has
+/// behind it. The stage's own mean occupancy is no indicator: with too few credits for a batch it is half empty
+/// half of the time.
 fn is_held_up(since: SinceDecision, neighbours: Neighbours, tolerated: f64) -> bool {
     let share = since.waited_share();
     share > NEARLY_ALWAYS || (share > tolerated && neighbours.upstream_presses)
@@ -213,7 +209,7 @@ fn increase(config: &WindowConfig, state: &mut StageState, now: Duration) -> Cau
     Cause::Increase
 }
 
-/// Mostly unused; or used so much that it counts as a backlog, and yet below the band.
+/// Mostly unused; or used enough to count as a backlog, and still below the band.
 fn is_unused(
     config: &WindowConfig,
     state: &StageState,
@@ -224,11 +220,11 @@ fn is_unused(
     let used = queued / state.wanted;
     let is_backlogged = queued >= config.backlog_min() as f64;
     let is_below = used < IDLE || (is_backlogged && used < config.occupancy_low);
-    // Between none and `HELD_UP` it rests: a cut would be taken back in the next period.
+    // Between none and `HELD_UP` the window stays: a cut would be reverted in the next period.
     is_below && !is_held_up(since, neighbours, 0.0)
 }
 
-/// Half of the way to a window whose credits are what was used.
+/// Moves halfway to a window whose credits equal the used slots.
 fn shrink(config: &WindowConfig, state: &mut StageState, since: SinceDecision) -> Cause {
     let used = since.queued_mean() / config.granted_share();
     let next = bounded(config, f64::midpoint(state.wanted, used));
@@ -237,7 +233,7 @@ fn shrink(config: &WindowConfig, state: &mut StageState, since: SinceDecision) -
     cause
 }
 
-/// One measurement's share of a change: a period's growth in a period, a decrease in two measurements.
+/// Applies one measurement's share of a change: a period's growth in a period, a decrease in two measurements.
 fn slew(config: &WindowConfig, state: &mut StageState) {
     let most = state.applied * config.growth_max_per_delta();
     let least = state.applied * config.beta.sqrt();

@@ -1,37 +1,36 @@
 use super::{StageSample, WindowConfig};
 use std::time::Duration;
 
-/// How long the arrival rate remembers: as long as half a period, so that a burst is seen within one.
+/// Time constant of the arrival rate: half a period, so that a burst is seen within one.
 const ARRIVAL_MEMORY_S: f64 = 0.5;
 
-/// How long the service rate remembers when it rises, so that a window that grows finds what that is good for …
+/// Time constant of a rising service rate, so that a growing window sees the effect …
 const SERVICE_RISE_MEMORY_S: f64 = 2.0;
 
-/// … and when it falls, so that a few slow batches do not cut a window.
+/// … and of a falling one, so that a few slow batches do not cut a window.
 const SERVICE_FALL_MEMORY_S: f64 = 5.0;
 
-/// How long the time of a lease remembers.
+/// Time constant of the lease time.
 const LEASE_MEMORY_S: f64 = 2.0;
 
-/// How long the size of an item remembers.
+/// Time constant of the item size.
 const SIZE_MEMORY_S: f64 = 1.0;
 
-/// What is known of a stage's flow.
+/// Estimates of a stage's flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Estimates {
     pub queued_items: u64,
-    /// In the sample before.
+    /// Queued items in the sample before.
     pub queued_before: u64,
-    /// λ, items a second.
+    /// λ, items per second.
     pub arrival_rate: f64,
-    /// μ, items a second while there is something to do; none before there was.
+    /// μ, items per second while there is work; `None` before there was any.
     pub service_rate: Option<f64>,
-    /// How long the stage works on what it has taken, in seconds: the longest lease, or the gap between two
-    /// departures.
+    /// Work time of items taken by the stage, in seconds: the longest lease, or the gap between two departures.
     pub lease_s: f64,
-    /// The mean size of an item, in bytes; none before there was one.
+    /// Mean size of an item, in bytes; `None` before the first.
     pub item_bytes: Option<f64>,
-    /// How long nothing has left although something was there.
+    /// Time since the last departure, while items were queued.
     pub silence: Duration,
 }
 
@@ -59,9 +58,10 @@ impl Estimates {
         self.queued_items = sample.queued_items;
     }
 
-    /// Time in which nothing left is added to the next time in which something did, so that a stage that works
-    /// in batches has its mean rate at every one of them. A stall's is not: it says nothing of how fast the
-    /// stage is when it is well, and a rate that decays with it would cut the window for a second time after it.
+    /// Updates the service rate. Time without departures is added to the next sample with departures, so that a
+    /// stage that works in batches has its mean rate at each of them. The time of a stall is not: it carries no
+    /// information about the normal speed, and a rate that decays with it would cut the window a second time
+    /// afterwards.
     fn observe_service(&mut self, config: &WindowConfig, sample: &StageSample, elapsed: Duration) {
         let was_busy = self.queued_items > 0;
         let is_busy = sample.queued_items > 0 || sample.waited_ns > 0;
@@ -90,14 +90,14 @@ impl Estimates {
         self.item_bytes.unwrap_or(least).max(least)
     }
 
-    /// How much faster items come than go, a second. 0 when it is not known how fast they go.
+    /// Arrivals minus departures, per second. 0 if the service rate is unknown.
     pub(super) fn surplus(&self) -> f64 {
         self.service_rate.map_or(0.0, |service| self.arrival_rate - service)
     }
 }
 
-/// One step of a mean that remembers `memory_s`. Not by the exponential function: its last digit differs
-/// between platforms, and this differs from it by less than the measurements do.
+/// One step of an exponential mean with the time constant `memory_s`. Without `exp`, whose last digit differs
+/// between platforms; the difference is smaller than the measurement error.
 pub(super) fn toward(mean: f64, value: f64, dt_s: f64, memory_s: f64) -> f64 {
     mean + (value - mean) * dt_s / (memory_s + dt_s)
 }

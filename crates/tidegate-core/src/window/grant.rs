@@ -1,24 +1,24 @@
 use serde::Serialize;
 use std::fmt;
 
-/// What one stage may hold from now on.
+/// Window, credits and bytes of one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Grant {
-    /// The window: slots reserved for the stage.
+    /// Window: slots reserved for the stage.
     pub window: u64,
-    /// The credits of its channel, at most the window.
+    /// Credits of its channel, at most the window.
     pub credits: u64,
-    /// The byte bound of its channel. All five are never above the budget, unless more than that is held already.
+    /// Byte bound of its channel. The sum of all five never exceeds the budget, unless more is held already.
     pub bytes: u64,
-    /// Why the window is what it is.
+    /// Cause of the last change.
     pub cause: Cause,
 }
 
-/// Why a window was moved, or not.
+/// Cause of a window's change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Nothing asks for a change.
+    /// No change needed.
     #[default]
     Hold,
     /// A sender is held up or soon will be, and the stage is fast enough for more.
@@ -27,15 +27,15 @@ pub enum Cause {
     DecreaseOccupancy,
     /// p99 of the service time rose above twice its baseline.
     DecreaseLatency,
-    /// The window holds more than the stage does in the time that an item may wait.
+    /// The window holds more than the stage processes in the time that an item may wait.
     DecreaseLittle,
-    /// More of it was reserved than was used.
+    /// More was reserved than used.
     Idle,
     /// Nothing leaves this stage, or the one after it.
     Stall,
-    /// Something left after a stall.
+    /// Items left again after a stall.
     Restore,
-    /// The memory of all stages together is short.
+    /// The memory of all stages together is exhausted.
     Budget,
 }
 
@@ -55,7 +55,7 @@ impl Cause {
         Self::Budget,
     ];
 
-    /// The name used in labels and logs.
+    /// Name in labels and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl Cause {
         }
     }
 
-    /// Whether it is one of those that push back on senders because of congestion.
+    /// True for a decrease because of congestion.
     #[must_use]
     pub const fn is_decrease(self) -> bool {
         matches!(self, Self::DecreaseOccupancy | Self::DecreaseLatency | Self::DecreaseLittle)

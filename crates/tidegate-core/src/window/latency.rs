@@ -2,27 +2,27 @@ use super::estimates::toward;
 use super::{LATENCY_SAMPLES_MIN, StageSample};
 use std::time::Duration;
 
-/// More than a period has measurements; older ones are overwritten. A power of two, so that a count may wrap.
+/// Capacity of the ring of measurements: more than a period has. A power of two, so that the count may wrap.
 const RECENT: usize = 16;
 
-/// The most that the baseline rises, of itself a second.
+/// Maximum rise of the baseline per second, relative to itself.
 const DRIFT_PER_S: f64 = 0.01;
 
-/// How long the baseline remembers what was slower than now. It falls about as fast as it rises when p99
-/// varies by a third: a faster fall would leave it at the least that was ever measured by chance.
+/// Time constant of a falling baseline. It falls about as fast as it rises when p99 varies by a third: a faster
+/// fall would leave it at the random minimum.
 const FALL_MEMORY_S: f64 = 30.0;
 
-/// A median is at least of this many, old ones if need be: one measurement of p99 alone may be off by half.
+/// Minimum number of measurements of a median, including old ones: a single p99 may be off by half.
 const MEDIAN_OF_MIN: usize = 5;
 
-/// After a longer time without a judgement the baseline still rises by no more than this much time allows.
+/// Maximum time between judgements that counts for the rise of the baseline.
 const DRIFT_S_MAX: f64 = 10.0;
 
-/// p99 of the service time, and what is normal for it.
+/// p99 of the service time, and its baseline.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Latency {
     recent: [u64; RECENT],
-    /// How many there were in all, and since the last judgement.
+    /// Measurements in all, and since the last judgement.
     count: usize,
     fresh: usize,
     judged_at: Duration,
@@ -40,7 +40,7 @@ impl Latency {
         }
     }
 
-    /// The median p99 since the last call, if there was one: a single slow measurement is not a slow stage.
+    /// Median p99 since the last call, if any: a single slow measurement is not a slow stage.
     pub(super) fn take(&mut self) -> Option<f64> {
         let fresh = std::mem::take(&mut self.fresh);
         let of = fresh.max(MEDIAN_OF_MIN).min(self.count).min(RECENT);
@@ -51,12 +51,12 @@ impl Latency {
         median.filter(|_| fresh > 0)
     }
 
-    /// How many times its baseline a p99 is; 1 before there is a baseline.
+    /// Ratio of a p99 to its baseline; 1 without a baseline.
     pub(super) fn ratio(&self, p99_ns: f64) -> f64 {
         self.baseline_ns.map_or(1.0, |baseline| p99_ns / baseline)
     }
 
-    /// Moves the baseline: down within seconds, up by at most 1 % a second, and not at all while frozen.
+    /// Moves the baseline: down within seconds, up by at most 1 % per second, and not at all while frozen.
     pub(super) fn settle(&mut self, p99_ns: f64, now: Duration, frozen: bool) {
         let dt = now.saturating_sub(self.judged_at).as_secs_f64().min(DRIFT_S_MAX);
         self.judged_at = now;
@@ -75,7 +75,7 @@ impl Latency {
         self.baseline_ns = Some(next);
     }
 
-    /// The plain running mean of `Law::Seed`: an eighth of the way a period.
+    /// Plain running mean of `Law::Seed`: an eighth of the way per period.
     pub(super) fn settle_plainly(&mut self, p99_ns: f64) {
         let baseline = self.baseline_ns.unwrap_or(p99_ns);
         self.baseline_ns = Some(baseline + (p99_ns - baseline) / 8.0);

@@ -2,7 +2,7 @@ use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
-/// How a window is sized from what was measured.
+/// Control law that sizes a window from measurements.
 ///
 /// ```
 /// use tidegate_core::window::Law;
@@ -13,19 +13,19 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Law {
-    /// Reserves more than it grants, grows along CUBIC's curve towards what Little's law asks for, sees a stall
-    /// after a second, and shares the budget with floors kept.
+    /// Reserves more than it grants, grows along CUBIC's curve towards the window of Little's law, detects a stall
+    /// after one second, and shares the budget with guaranteed floors.
     #[default]
     Cubic,
-    /// Plain AIMD, to compare with: 64 slots more a period, or 0.7 × when a window is over 0.85 full or p99 is
-    /// over twice its running mean; what is reserved is granted.
+    /// Plain AIMD, for comparison: 64 slots more per period, or × 0.7 if a window is over 0.85 full or p99 is over
+    /// twice its running mean. All reserved slots are granted.
     Seed,
 }
 
-/// A name that no [`Law`] has.
+/// Error for an unknown name of a [`Law`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownLaw {
-    /// What was given.
+    /// Name that was given.
     pub name: String,
 }
 
@@ -35,7 +35,7 @@ impl Law {
     /// Every law, the default first.
     pub const ALL: [Self; 2] = [Self::Cubic, Self::Seed];
 
-    /// The name used in settings, labels and tables.
+    /// Name in settings, labels and tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl FromStr for Law {
 
 impl fmt::Display for UnknownLaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no law is called {:?}: there are cubic and seed", self.name)
+        write!(f, "unknown law {:?}: use cubic or seed", self.name)
     }
 }
 

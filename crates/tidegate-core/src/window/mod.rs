@@ -1,7 +1,9 @@
-//! How much each stage of the ingestion pipeline may hold.
+//! Windows of the ingestion pipeline's stages.
 //!
-//! [`step`] is the control law of one stage, a pure function of what it knew and what was measured.
-//! [`AdaptiveScheduler`] runs it over the five stages, last one first, and keeps their sum within a budget.
+//! [`step`] is the control law of one stage, a pure function of its state and a measurement. [`AdaptiveScheduler`]
+//! runs it over the five stages, last one first, and keeps their sum within a budget.
+//!
+//! Uses nothing of this crate. Must not know channels, records or clocks.
 
 mod budget;
 mod config;

@@ -5,7 +5,7 @@ use super::{
 };
 use std::time::Duration;
 
-/// The windows of all stages, adapted to what is measured.
+/// Adaptive windows of all stages.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,11 +29,11 @@ pub struct AdaptiveScheduler {
 // === impl AdaptiveScheduler ===
 
 impl AdaptiveScheduler {
-    /// One that has seen nothing; every window is the least.
+    /// Creates a scheduler with every window at the minimum.
     ///
     /// # Errors
     ///
-    /// When a value of the configuration is out of its range.
+    /// If a value of the configuration is out of range.
     pub fn new(config: WindowConfig, law: Law) -> Result<Self, WindowConfigError> {
         let config = config.check()?;
         let states = [StageState::new(&config); Stage::COUNT];
@@ -43,12 +43,12 @@ impl AdaptiveScheduler {
         Ok(scheduler)
     }
 
-    /// Takes what each stage measured since the last call, and says what each may hold. To be called every
-    /// [`delta`](WindowConfig::delta); `now` is the time since any fixed start. `reserved_bytes` is memory that
-    /// is held elsewhere on behalf of the pipeline, such as partial frames: the budget is so much smaller.
+    /// Records the measurements of each stage since the last call, and returns the new grants. Call it every
+    /// [`delta`](WindowConfig::delta); `now` is the time since any fixed start. `reserved_bytes` is memory held
+    /// elsewhere for the pipeline, such as partial frames, and reduces the budget.
     ///
-    /// Stages are decided from Store to Accept, so that each knows whether the one after it stalls. Resize the
-    /// channels in that order too: [`downstream_first`](Self::downstream_first).
+    /// Stages are decided from Store to Accept, so that each knows if the next one stalls. Resize the channels in
+    /// that order too: [`downstream_first`](Self::downstream_first).
     pub fn tick(
         &mut self,
         now: Duration,
@@ -67,37 +67,37 @@ impl AdaptiveScheduler {
         &self.grants
     }
 
-    /// What each stage may hold, by [`Stage::index`].
+    /// Current grants, by [`Stage::index`].
     #[must_use]
     pub fn grants(&self) -> &[Grant; Stage::COUNT] {
         &self.grants
     }
 
-    /// What each stage may hold, Store first: the order in which channels are to be resized.
+    /// Current grants, Store first: the order in which channels are resized.
     pub fn downstream_first(&self) -> impl Iterator<Item = (Stage, &Grant)> {
         Stage::ALL.into_iter().zip(&self.grants).rev()
     }
 
-    /// What is known of a stage, for metrics.
+    /// State of a stage, for metrics.
     #[must_use]
     pub fn state(&self, stage: Stage) -> &StageState {
         &self.states[stage.index()]
     }
 
-    /// How much of what the law wants above the floors the budget allows, 0 … 1. Below 1 memory is short, which is
+    /// Share of the law's demand above the floors that fits the budget, 0 … 1. Below 1 memory is short, which is
     /// worth a warning.
     #[must_use]
     pub fn rho(&self) -> f64 {
         self.rho
     }
 
-    /// The law in force.
+    /// Law in force.
     #[must_use]
     pub fn law(&self) -> Law {
         self.law
     }
 
-    /// The configuration in force.
+    /// Configuration in force.
     #[must_use]
     pub fn config(&self) -> &WindowConfig {
         &self.config

@@ -1,33 +1,33 @@
 use serde::Serialize;
 use std::fmt;
 
-/// A stage of the ingestion pipeline. Each has a window over what waits at its entrance.
+/// Stage of the ingestion pipeline. Each has a window over the items at its entrance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// Takes bytes from connections, in turn.
+    /// Reads bytes from connections, in turn.
     Accept,
-    /// Puts frames and lines together that the network cut.
+    /// Reassembles frames and lines that the network split.
     Reassemble,
-    /// Makes records of them.
+    /// Parses records.
     Parse,
-    /// Prices them.
+    /// Prices records.
     Evaluate,
-    /// Makes them durable.
+    /// Makes records durable.
     Store,
 }
 
 // === impl Stage ===
 
 impl Stage {
-    /// How many stages there are.
+    /// Number of stages.
     pub const COUNT: usize = 5;
 
-    /// Every stage, in the order in which data passes them.
+    /// Every stage, in the order of the data flow.
     pub const ALL: [Self; Self::COUNT] =
         [Self::Accept, Self::Reassemble, Self::Parse, Self::Evaluate, Self::Store];
 
-    /// The name used in labels, answers and logs.
+    /// Name in labels, responses and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Stage {
         }
     }
 
-    /// This stage's place in an array.
+    /// Index into arrays over all stages.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize

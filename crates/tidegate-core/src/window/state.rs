@@ -1,29 +1,32 @@
-use super::cubic::CUBIC_S;
 use super::estimates::Estimates;
 use super::latency::Latency;
 use super::{Cause, StageSample, WindowConfig};
 use serde::Serialize;
 use std::time::Duration;
 
-/// All that the law knows of one stage.
+/// CUBIC's curve is back at W_max after this time, and as far above it as it began below after twice this time. By
+/// then the old W_max is outdated, and W grows as if it had never been cut.
+pub(super) const CUBIC_S: f64 = 8.0;
+
+/// State of one stage's control law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StageState {
-    /// What the law decided on.
+    /// Window that the law decided on.
     pub(super) wanted: f64,
-    /// That, as fast as a window may move.
+    /// The same, within the slew limit.
     pub(super) applied: f64,
-    /// That, within the budget: what is in force.
+    /// The same, within the budget: the window in force.
     pub(super) granted: f64,
     pub(super) law_state: LawState,
     pub(super) cause: Cause,
     pub(super) decreases: u64,
-    /// CUBIC's W_max, where the last decrease began; none before the first.
+    /// CUBIC's W_max: the window before the last decrease; `None` before the first.
     pub(super) peak: Option<f64>,
     pub(super) decreased_at: Duration,
     pub(super) before_stall: f64,
-    /// What Little's law asks for.
+    /// Window of Little's law.
     pub(super) little: f64,
-    /// How long a lease takes when it is short, in seconds.
+    /// Shortest lease time, in seconds.
     pub(super) lease_floor_s: f64,
     pub(super) occupancy: f64,
     pub(super) estimates: Estimates,
@@ -33,21 +36,21 @@ pub struct StageState {
     decided_at: Duration,
 }
 
-/// Where the law of a stage is.
+/// Phase of a stage's law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LawState {
-    /// It was never cut, and grows as fast as it may.
+    /// Never cut: grows at the maximum rate.
     Slow,
-    /// It was cut, and grows along the curve back to where that was.
+    /// Cut before: grows along the curve back to W_max.
     Cubic,
     /// Nothing leaves.
     Stalled,
-    /// Under `Law::Seed` there is only one.
+    /// The only phase of `Law::Seed`.
     Aimd,
 }
 
-/// What was seen since the last decision.
+/// Measurements since the last decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct SinceDecision {
     waited_s: f64,
@@ -59,7 +62,7 @@ pub(super) struct SinceDecision {
 // === impl StageState ===
 
 impl StageState {
-    /// A stage of which nothing is known, at the least window.
+    /// Creates the state of an unknown stage, at the minimum window.
     #[must_use]
     pub fn new(config: &WindowConfig) -> Self {
         let least = config.window_min as f64;
@@ -84,50 +87,43 @@ impl StageState {
         }
     }
 
-    /// The window that is in force, in slots.
+    /// Window in force, in slots.
     #[must_use]
     pub fn window(&self) -> f64 {
         self.granted
     }
 
-    /// The window that the law wants, before the slew limit and the budget, in slots.
+    /// Window that the law wants, before the slew limit and the budget, in slots.
     #[must_use]
     pub fn wanted(&self) -> f64 {
         self.wanted
     }
 
-    /// Items over the window that was in force when they were counted. 0 … 1 in all but a stall.
+    /// Items divided by the window in force when they were counted. 0 … 1 except in a stall.
     #[must_use]
     pub fn occupancy(&self) -> f64 {
         self.occupancy
     }
 
-    /// λ: items that come, a second.
+    /// λ: arrivals per second.
     #[must_use]
     pub fn arrival_rate(&self) -> f64 {
         self.estimates.arrival_rate
     }
 
-    /// μ: items that go while there are any, a second; 0 before it is known.
+    /// μ: departures per second while there is work; 0 before it is known.
     #[must_use]
     pub fn service_rate(&self) -> f64 {
         self.estimates.service_rate.unwrap_or_default()
     }
 
-    /// The mean size of an item, in bytes; 0 before there was one.
+    /// Mean size of an item, in bytes; 0 before the first.
     #[must_use]
     pub fn item_bytes(&self) -> f64 {
         self.estimates.item_bytes.unwrap_or_default()
     }
 
-    /// How many items there will be in a period from now, if they come and go as they do.
-    #[must_use]
-    pub fn forecast_items(&self, config: &WindowConfig) -> f64 {
-        let more = self.estimates.surplus() * config.period.as_secs_f64();
-        (self.estimates.queued_items as f64 + more).max(0.0)
-    }
-
-    /// The time until the window is full to the upper end of its band; none if it does not fill.
+    /// Time until the window is full to the upper end of its band; `None` if it does not fill.
     #[must_use]
     pub fn time_to_fill(&self, config: &WindowConfig) -> Option<Duration> {
         let room = config.occupancy_high * self.granted - self.estimates.queued_items as f64;
@@ -136,51 +132,45 @@ impl StageState {
         (surplus > 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
     }
 
-    /// What is normal for p99 of the service time, in nanoseconds; 0 before it is known.
+    /// Baseline of the service time's p99, in nanoseconds; 0 before it is known.
     #[must_use]
     pub fn baseline_p99_ns(&self) -> f64 {
         self.latency.baseline_ns.unwrap_or_default()
     }
 
-    /// W_max: where the last decrease began; 0 before the first.
-    #[must_use]
-    pub fn peak_window(&self) -> f64 {
-        self.peak.unwrap_or_default()
-    }
-
-    /// W_L: the window that Little's law asks for.
+    /// W_L: the window of Little's law.
     #[must_use]
     pub fn little_window(&self) -> f64 {
         self.little
     }
 
-    /// Where the law is.
+    /// Phase of the law.
     #[must_use]
     pub fn law_state(&self) -> LawState {
         self.law_state
     }
 
-    /// Why the window is what it is.
+    /// Cause of the last change.
     #[must_use]
     pub fn cause(&self) -> Cause {
         self.cause
     }
 
-    /// How often it was cut because of congestion or a stall, since the start.
+    /// Decreases because of congestion or a stall, since the start.
     #[must_use]
     pub fn decreases(&self) -> u64 {
         self.decreases
     }
 
-    /// Whether nothing leaves this stage or one after it.
+    /// True if nothing leaves this stage or one after it.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.law_state == LawState::Stalled
     }
 
-    /// How full it is for those who send to it, 0 and more: 1 if nothing leaves, and its occupancy if it was cut
-    /// lately. A window that was not can't hold more than its credits, but for one message that is larger than a
-    /// small window has, which is nobody's congestion.
+    /// Fill as its senders see it, 0 and more: 1 if nothing leaves, and the occupancy if the window was cut
+    /// recently. Otherwise a window can't hold more than its credits, except for one message larger than a small
+    /// window, which is no congestion.
     #[must_use]
     pub fn pressure(&self, config: &WindowConfig, now: Duration) -> f64 {
         match self.law_state {
@@ -191,13 +181,13 @@ impl StageState {
         }
     }
 
-    /// Whether a cut is so recent that what was held before it may still be there.
+    /// True if the last cut is so recent that items from before it may still be there.
     pub(super) fn was_cut(&self, now: Duration) -> bool {
         let since_cut = now.saturating_sub(self.decreased_at).as_secs_f64();
         self.peak.is_some() && since_cut < CUBIC_S
     }
 
-    /// Whether it was full since the last decision, in the mean.
+    /// True if the stage was full since the last decision, on average.
     pub(super) fn is_pressing(&self, config: &WindowConfig) -> bool {
         self.since.queued_mean() >= config.occupancy_low * self.granted
     }
@@ -217,12 +207,12 @@ impl StageState {
         self.since.observe(sample, elapsed);
     }
 
-    /// Whether a decision is due. A timer that ticks a little early is not made to wait for the next tick.
+    /// True if a decision is due. A timer that ticks slightly early does not wait for the next tick.
     pub(super) fn is_due(&self, config: &WindowConfig, now: Duration) -> bool {
         now.saturating_sub(self.decided_at).saturating_add(config.delta / 2) >= config.period
     }
 
-    /// What was seen since the last decision; from here on the next one's is collected.
+    /// Returns the measurements since the last decision, and starts the next period.
     pub(super) fn begin_period(&mut self, now: Duration) -> SinceDecision {
         self.decided_at = now;
         std::mem::take(&mut self.since)
@@ -239,7 +229,7 @@ impl SinceDecision {
         self.queued_sum += sample.queued_items as f64;
     }
 
-    /// The share of the time in which a sender waited, 0 … 1.
+    /// Share of the time in which a sender waited, 0 … 1.
     pub(super) fn waited_share(&self) -> f64 {
         if self.elapsed_s > 0.0 { (self.waited_s / self.elapsed_s).min(1.0) } else { 0.0 }
     }
@@ -255,7 +245,7 @@ impl LawState {
     /// Every state.
     pub const ALL: [Self; 4] = [Self::Slow, Self::Cubic, Self::Stalled, Self::Aimd];
 
-    /// The name used in labels and logs.
+    /// Name in labels and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,10 +1,10 @@
 use super::{Law, Neighbours, StageSample, StageState, WindowConfig, cubic, seed};
 use std::time::Duration;
 
-/// What is known of a stage after one more sample, and the window it should have.
+/// State of a stage after one more sample, including its new window.
 ///
-/// Pure and total: it gives the same for the same arguments, and something within the bounds for any. `now` is
-/// the time since a start that the caller chose; one that goes backwards is taken to stand still.
+/// Pure and total: the same arguments give the same result, and any arguments give one within the bounds. `now` is
+/// the time since a start of the caller's choice; a time that goes backwards counts as standing still.
 ///
 /// ```
 /// use std::time::Duration;

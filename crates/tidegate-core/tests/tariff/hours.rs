@@ -119,7 +119,7 @@ proptest! {
         }
     }
 
-    /// Around the changes of clocks, minute by minute, where mistakes would be.
+    /// Around the changes of clocks, minute by minute, where errors would be.
     #[test]
     fn prices_are_right_around_changes_of_clocks(
         year in 1980_i16..2100, minutes in prop::collection::vec(-3_000_i64..3_000, 1..40),

@@ -1,10 +1,10 @@
-//! What holds of prices whatever is used, when, and in which order.
+//! Invariants of prices for any usage, at any time and in any order.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-mod book;
+mod account_cache;
+mod errors;
 mod hours;
-mod mistakes;
 mod properties;
 mod support;
 mod warnings;

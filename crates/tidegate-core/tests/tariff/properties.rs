@@ -11,7 +11,7 @@ fn by_tiers() -> TariffSpec {
     tariff("tiers", Some(tiers(&[(100, "0.60"), (1_000, "0.50"), (0, "0.41")])))
 }
 
-/// What so much costs in one period by [`by_tiers`], counted unit by unit of a tenth.
+/// Cost of a quantity in tenths within one period by [`by_tiers`], counted unit by unit.
 fn cumulative(tenths: i64) -> Decimal {
     let (one, two) = (tenths.min(1_000), (tenths - 1_000).clamp(0, 9_000));
     let three = (tenths - 10_000).max(0);

@@ -4,7 +4,7 @@ use tidegate_core::tariff::{
     Days, Evaluator, FallbackSpec, LocalTime, Period, PriceSpec, TariffSpec, Tariffs, Tenants,
     TierSpec, WindowSpec,
 };
-use tidegate_core::usage::{Charge, Currency, UsageRecord};
+use tidegate_core::usage::{Currency, UsageCharge, UsageRecord};
 
 pub const HOUR_NS: i64 = 3_600_000_000_000;
 
@@ -69,7 +69,7 @@ pub fn record(tenant: &str, meter: &str, quantity: Decimal, time_ns: i64) -> Usa
     UsageRecord { tenant, meter, quantity, time_ns, labels: "".into() }
 }
 
-pub fn charge(evaluator: &mut Evaluator, quantity: Decimal, time_ns: i64) -> Charge {
+pub fn charge(evaluator: &mut Evaluator, quantity: Decimal, time_ns: i64) -> UsageCharge {
     evaluator.price(record("t", "m", quantity, time_ns)).charge
 }
 

@@ -5,7 +5,7 @@ use tidegate_core::tariff::{Days, TariffSpec};
 fn warns(specs: Vec<TariffSpec>, expected: &[(usize, &str, &str)]) {
     let warnings = set(specs).warnings(utc("2026-06-01"));
     let places: Vec<_> =
-        warnings.iter().map(|one| (one.place.tariff.unwrap(), one.place.key)).collect();
+        warnings.iter().map(|one| (one.location.tariff.unwrap(), one.location.key)).collect();
     let wanted: Vec<_> = expected.iter().map(|(number, key, _)| (*number, *key)).collect();
     assert_eq!(places, wanted, "{warnings:#?}");
     for (warning, (.., says)) in warnings.iter().zip(expected) {

@@ -1,15 +1,14 @@
-use super::Origin;
-use super::items::Items;
-use super::mistakes::{Ledger, Mistake};
-use super::schema;
-use super::settings::{Said, Settings};
+use super::errors::{ConfigError, ConfigErrors, ErrorList};
+use super::layers::{read_env, read_file, unknown_key};
+use super::show::Effective;
+use super::table::{Config, Table};
 use super::value::Raw;
-use super::{Config, Mistakes, Setting, assemble, env, file};
+use super::{Origin, checks};
 use std::collections::BTreeMap;
 
-/// Builds a [`Config`] from a file, the environment and flags; what comes later in that order wins.
+/// Builds a [`Config`] from a file, the environment and flags; a later layer wins.
 ///
-/// Nothing is read that was not passed in: neither a file nor the process's environment.
+/// The loader reads only what it is given: no file, and not the environment of the process.
 ///
 /// ```
 /// use tidegate_server::config::Loader;
@@ -17,74 +16,58 @@ use std::collections::BTreeMap;
 /// let loaded = Loader::new()
 ///     .file("tidegate.toml", "[admission]\nhigh_limit = 10")
 ///     .env([("TIDEGATE_ADMISSION_HIGH_LIMIT".to_owned(), "20".to_owned())])
-///     .flag("admission.high_limit", "30")
+///     .flag("--high-limit", "admission.high_limit", "30")
 ///     .load()?;
 /// assert_eq!(loaded.config.admission.limits.high, 30);
-/// # Ok::<(), tidegate_server::config::Mistakes>(())
+/// # Ok::<(), tidegate_server::config::ConfigErrors>(())
 /// ```
+#[must_use = "a loader does nothing until `load`"]
 #[derive(Clone, Default)]
 pub struct Loader {
     file: Option<(String, String)>,
     env: BTreeMap<String, String>,
-    flags: Vec<Flag>,
+    /// Flag as typed, key and value.
+    flags: Vec<[String; 3]>,
 }
 
-/// A configuration, and what it was made of.
+/// A configuration, and the origin of each value.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// Every setting with its effective value and where that comes from, in the order of the schema; then the
-    /// entries of lists.
-    pub origins: Vec<Setting>,
-}
-
-#[derive(Clone)]
-struct Flag {
-    typed: String,
-    key: String,
-    value: String,
+    /// Every setting with its effective value and origin, in the order of the file; then the entries of lists.
+    pub origins: Vec<Effective>,
 }
 
 // === impl Loader ===
 
 impl Loader {
     /// A loader of the defaults.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// The contents of the configuration file; the path is only for messages.
-    #[must_use]
     pub fn file(mut self, path: impl Into<String>, contents: impl Into<String>) -> Self {
         self.file = Some((path.into(), contents.into()));
         self
     }
 
-    /// The environment. Names that are not ours are skipped.
-    #[must_use]
+    /// The environment. Variables without a meaning for Tidegate are skipped.
     pub fn env(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         self.env.extend(variables);
         self
     }
 
-    /// A setting from the command line, by its key. Of several for one key the last wins; `upstream` adds up.
-    #[must_use]
-    pub fn flag(self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        let key = key.into();
-        self.flag_typed(format!("--set {key}"), key, value)
-    }
-
-    /// The same for a flag with a name of its own, such as `--high-limit`, which messages then use.
-    #[must_use]
-    pub fn flag_typed(
+    /// A setting from the command line: the flag as typed, for messages, then its key and value. The last flag
+    /// of a key wins; those of a list, such as `upstream`, add up.
+    pub fn flag(
         mut self,
         typed: impl Into<String>,
         key: impl Into<String>,
         value: impl Into<String>,
     ) -> Self {
-        self.flags.push(Flag { typed: typed.into(), key: key.into(), value: value.into() });
+        self.flags.push([typed.into(), key.into(), value.into()]);
         self
     }
 
@@ -92,55 +75,77 @@ impl Loader {
     ///
     /// # Errors
     ///
-    /// Every mistake of every layer, also those that a later layer overrides.
-    pub fn load(&self) -> Result<Loaded, Mistakes> {
-        let (mut said, mut items, mut ledger) =
-            (Said::default(), Items::default(), Ledger::default());
+    /// Every error of every layer, also of values that a later layer overrides.
+    pub fn load(&self) -> Result<Loaded, ConfigErrors> {
+        let (mut table, mut errors) = (Table::new(), ErrorList::new());
         if let Some((path, contents)) = &self.file {
-            file::Reader::new(path, contents, &mut said, &mut items, &mut ledger).read();
+            read_file(path, contents, &mut table, &mut errors);
         }
-        env::read(&self.env, &mut said, &mut items, &mut ledger);
-        self.read_flags(&mut said, &mut items, &mut ledger);
-        let settings = Settings::resolve(&said, &mut ledger);
-        let config = assemble::config(&settings, &items, &self.env, &mut ledger);
-        ledger.settle()?;
-        Ok(Loaded { config, origins: Setting::all(&settings, &items) })
+        read_env(&self.env, &mut table, &mut errors);
+        self.read_flags(&mut table, &mut errors);
+        table.fill();
+        checks::run(&table, &mut errors);
+        let config = table.config(&self.env, &mut errors);
+        ConfigErrors::check(errors)?;
+        Ok(Loaded { config, origins: Effective::all(&table) })
     }
 
-    fn read_flags(&self, said: &mut Said, items: &mut Items, ledger: &mut Ledger) {
-        for flag in &self.flags {
-            let origin = Origin::Flag(flag.typed.clone());
-            match (schema::setting(&flag.key), schema::list(&flag.key)) {
-                (Some(field), _) => said.say(field, Raw::Untyped(flag.value.clone()), origin),
-                (None, Some(list)) if list.short.is_some() => {}
-                (None, _) => ledger.add(flag.unknown(&origin)),
+    fn read_flags(&self, table: &mut Table, errors: &mut ErrorList) {
+        for list in table.lists_mut() {
+            let field = *list.field();
+            if field.flag.is_some() && self.flags.iter().any(|[_, key, _]| *key == field.key) {
+                list.clear();
             }
         }
-        for list in schema::LISTS.iter().filter(|list| list.short.is_some()) {
-            let flags = self.flags.iter().filter(|flag| flag.key == list.key);
-            let texts: Vec<_> =
-                flags.map(|flag| (flag.value.as_str(), Origin::Flag(flag.typed.clone()))).collect();
-            if !texts.is_empty() {
-                items.replace(list, env::short_items(list, texts, ledger));
+        for [typed, key, value] in &self.flags {
+            let origin = Origin::Flag(typed.clone());
+            let list = table.list_mut(key).filter(|list| list.field().flag.is_some());
+            if let Some(list) = list {
+                list.add_short(value, &origin, errors);
+            } else if let Some(setting) = table.setting_mut(key) {
+                setting.set(Raw::Untyped(value), origin, errors);
+            } else {
+                errors.push(unknown_flag(key, table, &origin));
             }
         }
     }
 }
 
-// === impl Flag ===
+fn unknown_flag(key: &str, table: &mut Table, origin: &Origin) -> ConfigError {
+    let list = key.split(['.', '[']).next().and_then(|key| table.list_mut(key));
+    let allowed = match list.map(|list| *list.field()) {
+        None => return unknown_key(key, origin, table.keys()),
+        Some(list) if list.flag.is_some() => format!("{}=… as a whole, or the file", list.key),
+        Some(list) => format!("[[{}]] in the file", list.key),
+    };
+    ConfigError::new(key, origin, "a part of a list", allowed)
+}
 
-impl Flag {
-    fn unknown(&self, origin: &Origin) -> Mistake {
-        let list = self.key.split(['.', '[']).next().and_then(schema::list);
-        match list {
-            Some(list) => {
-                let allowed = match list.short {
-                    Some(_) => format!("{}=… as a whole, or the file", list.key),
-                    None => format!("[[{}]] in the file", list.key),
-                };
-                Mistake::new(&self.key, origin, "a part of a list", allowed)
-            }
-            None => file::unknown_key(&self.key, origin),
-        }
+// === impl Config ===
+
+impl Config {
+    /// The configuration of a TOML text over the defaults, without environment and flags.
+    ///
+    /// # Errors
+    ///
+    /// Every error in the text, not only the first.
+    ///
+    /// ```
+    /// use tidegate_server::config::Config;
+    ///
+    /// let errors = Config::from_toml("[admission]\nhihg_limit = 32\nsharing = 1").unwrap_err();
+    /// assert_eq!(errors.len(), 2);
+    /// assert!(errors.to_string().contains("did you mean admission.high_limit?"));
+    /// ```
+    pub fn from_toml(text: &str) -> Result<Self, ConfigErrors> {
+        Loader::new().file("<toml>", text).load().map(|loaded| loaded.config)
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let mut table = Table::new();
+        table.fill();
+        table.config(&BTreeMap::new(), &mut ErrorList::new())
     }
 }

@@ -1,48 +1,37 @@
-//! Configuration: a TOML file, the environment and flags, of which the later wins.
+//! Configuration: a TOML file, the environment and flags, each overriding the one before, checked all at once.
+//! Uses the types of `tidegate`, TOML and HTTP names.
+//! Must not know any other module of this crate, a socket, or the file system.
 //!
-//! One table, [`SETTINGS`] and [`LISTS`], says which keys there are, with type, unit, range, default and
-//! documentation. Everything else follows from it, and every mistake is reported, not only the first.
+//! Every setting is declared once, in `sections`, with key, type, unit, range, default and documentation. Layers,
+//! checks, `config init`, `config show` and the flags of the command line come from these declarations.
 
-mod assemble;
 mod checks;
-mod choice;
-mod clients;
-mod env;
-mod field;
-mod file;
-#[cfg(test)]
-mod fuzz;
-mod ingest;
-mod items;
+mod errors;
+mod flags;
+mod init;
+mod layers;
 mod loader;
-mod logging;
-mod mistakes;
-mod model;
-mod models;
 mod origin;
-mod password;
-mod render;
-mod routes;
+mod policies;
 mod schema;
-mod settings;
-mod tasks;
-mod upstreams;
+mod sections;
+mod show;
+mod table;
 mod value;
 
-pub use clients::{Anonymous, ClaimsConfig, Client};
-pub use field::{Field, List};
-pub use ingest::IngestConfig;
+pub use errors::{ConfigError, ConfigErrors};
+pub use flags::{ConfigFlag, config_flags};
+pub use init::init_file;
 pub use loader::{Loaded, Loader};
-pub(crate) use mistakes::nearest;
-pub use mistakes::{Mistake, Mistakes};
-pub use model::{
-    AdmissionConfig, Config, ForwardedPolicy, HostPolicy, ListenConfig, LogConfig, LogFormat,
-    ProxyConfig, TlsFiles,
+pub use origin::Origin;
+pub use policies::{
+    Anonymous, ForwardedPolicy, HostPolicy, LoadSource, LocalExecutor, LogFormat, NetworkUse, Orca,
+    OverloadStatus,
 };
-pub use models::{LoadSource, Orca, OutboxConfig, OverloadStatus, RoutingConfig};
-pub use origin::{Origin, Preset};
-pub use render::{Setting, init_file, show_json, show_text};
-pub use routes::{HeaderMatch, RouteRule};
-pub use schema::{LISTS, SETTINGS};
-pub use tasks::{LocalExecutor, NetworkUse, RuntimeEntry, TasksConfig};
-pub use upstreams::{Scheme, UpstreamTarget};
+pub use sections::{
+    AdmissionConfig, ClaimsConfig, Client, HeaderMatch, IngestConfig, ListenConfig, LogConfig,
+    OutboxConfig, ProxyConfig, RouteRule, RoutingConfig, RuntimeEntry, TasksConfig, TlsFiles,
+};
+pub use show::{Effective, show_json, show_text};
+pub use table::{CONFIG_VARIABLE, Config};
+pub use value::{Scheme, UpstreamTarget, masked};

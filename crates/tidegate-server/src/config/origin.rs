@@ -1,13 +1,12 @@
 use std::fmt;
-use tidegate::admission::Role;
 
-/// Where a value comes from. The order is the order of the layers: later wins.
+/// Origin of a value, in the order of the layers: a later layer wins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// The built-in default.
     Default,
     /// The preset of a role, or what follows from it.
-    Preset(Preset),
+    Preset(&'static str),
     /// A configuration file.
     File {
         /// The file's path as it was given.
@@ -21,14 +20,10 @@ pub enum Origin {
     Flag(String),
 }
 
-/// The role whose preset applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Preset(&'static str);
-
 // === impl Origin ===
 
 impl Origin {
-    /// Whether somebody said it: in a file, the environment or a flag.
+    /// Returns true if a file, the environment or a flag has set the value.
     #[must_use]
     pub const fn is_explicit(&self) -> bool {
         !matches!(self, Self::Default | Self::Preset(_))
@@ -39,18 +34,10 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
-            Self::Preset(Preset(role)) => write!(f, "preset {role}"),
+            Self::Preset(role) => write!(f, "preset {role}"),
             Self::File { path, line } => write!(f, "file {path}:{line}"),
             Self::Env(name) => write!(f, "env {}", name.escape_debug()),
             Self::Flag(flag) => write!(f, "flag {}", flag.escape_debug()),
         }
-    }
-}
-
-// === impl Preset ===
-
-impl Preset {
-    pub(super) fn of(role: Role) -> Self {
-        Self(super::choice::name_of(role))
     }
 }

@@ -1,12 +1,11 @@
-use crate::proxy::Held;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-/// What a client's connection is doing, as its watcher needs to know it. Written on every request, so all of
-/// it is a plain store on the connection's own thread.
+/// Activity of a client's connection, for the thread's reaper. Written on every request, so all of it is a plain
+/// store on the connection's own thread.
 pub struct Activity {
     start: Instant,
     exchanges: AtomicU32,
@@ -15,27 +14,33 @@ pub struct Activity {
     write_blocked: AtomicBool,
     order: AtomicU8,
     waker: Mutex<Option<Waker>>,
-    /// The answers under way on a connection whose streams can stop one by one.
-    streams: Mutex<Vec<Weak<Held>>>,
-    /// Where the connection goes on once its protocol was switched.
+    /// The responses under way on a connection whose streams can stop one by one.
+    streams: Mutex<Vec<Weak<dyn ResponseStream>>>,
+    /// The task of the connection once its protocol was switched.
     tunnel: Mutex<Option<JoinHandle<()>>>,
     switched: AtomicBool,
 }
 
-/// What a connection is told to do.
+/// An order to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Order {
     /// Go on.
     Go = 0,
-    /// Finish what is under way, then end.
+    /// Finish the exchanges under way, then end.
     End = 1,
     /// End now.
     Cut = 2,
 }
 
-/// One exchange on a connection, from the request's head to the end of its answer.
-pub struct Busy {
+/// A response on a stream of its own, whose client may stop reading it without a trace on the connection.
+pub trait ResponseStream: Send + Sync {
+    /// Releases everything that the response holds, if its client has not asked for more for this long.
+    fn release_if_untouched_for(&self, limit: Duration);
+}
+
+/// An exchange on a connection, from the request's head to the end of its response.
+pub struct ActiveExchange {
     activity: Arc<Activity>,
 }
 
@@ -61,12 +66,12 @@ impl Activity {
 
     /// Begins an exchange.
     #[must_use]
-    pub fn enter(self: &Arc<Self>) -> Busy {
+    pub fn enter(self: &Arc<Self>) -> ActiveExchange {
         self.exchanges.fetch_add(1, Ordering::Relaxed);
-        Busy { activity: Arc::clone(self) }
+        ActiveExchange { activity: Arc::clone(self) }
     }
 
-    /// For how long no exchange has been under way; `None` while one is.
+    /// The time without an exchange; `None` while one is under way.
     #[must_use]
     pub fn quiet_for(&self) -> Option<Duration> {
         if self.exchanges.load(Ordering::Relaxed) > 0 {
@@ -82,7 +87,7 @@ impl Activity {
         (self.written.load(Ordering::Relaxed), self.write_blocked.load(Ordering::Relaxed))
     }
 
-    /// What the connection is told to do.
+    /// The order that the connection has to follow.
     #[must_use]
     pub fn order(&self) -> Order {
         match self.order.load(Ordering::Acquire) {
@@ -92,7 +97,7 @@ impl Activity {
         }
     }
 
-    /// Tells the connection what to do. An order is only ever made stricter.
+    /// Gives the connection an order. An order is only ever made stricter.
     pub fn give(&self, order: Order) {
         self.order.fetch_max(order as u8, Ordering::AcqRel);
         if let Some(waker) = &*lock(&self.waker) {
@@ -100,39 +105,39 @@ impl Activity {
         }
     }
 
-    /// Whom to wake when an order is given: the connection's task, which keeps its waker for life.
+    /// Registers the connection's task, which keeps its waker for life, to be woken by orders.
     pub fn wake_on_order(&self, waker: &Waker) {
         *lock(&self.waker) = Some(waker.clone());
     }
 
-    /// Watches over an answer on a stream of its own.
-    pub(crate) fn watch_stream(&self, held: &Arc<Held>) {
+    /// Registers a response on a stream of its own.
+    pub(super) fn watch_stream(&self, response: Weak<dyn ResponseStream>) {
         let mut streams = lock(&self.streams);
-        // Those that have ended go when there is no room, so a stream costs no search.
+        // Ended ones are removed when there is no room, so a stream costs no search.
         if streams.len() == streams.capacity() {
             streams.retain(|stream| stream.strong_count() > 0);
         }
-        streams.push(Arc::downgrade(held));
+        streams.push(response);
     }
 
-    /// Takes away what streams hold that their client has let stand for this long.
+    /// Releases the responses that their client has not read from for this long.
     pub(super) fn release_stopped_streams(&self, limit: Duration) {
         lock(&self.streams).retain(|stream| match stream.upgrade() {
-            Some(held) => {
-                held.release_if_untouched_for(limit);
+            Some(response) => {
+                response.release_if_untouched_for(limit);
                 true
             }
             None => false,
         });
     }
 
-    /// Goes on in a tunnel: the connection's task ends when this does.
-    pub(crate) fn switch_to(&self, tunnel: JoinHandle<()>) {
+    /// Switches to a tunnel: the connection's task ends when this does.
+    pub(super) fn switch_to(&self, tunnel: JoinHandle<()>) {
         self.switched.store(true, Ordering::Relaxed);
         *lock(&self.tunnel) = Some(tunnel);
     }
 
-    /// Whether the connection speaks another protocol now.
+    /// Returns true if the connection speaks another protocol now.
     pub(super) fn has_switched(&self) -> bool {
         self.switched.load(Ordering::Relaxed)
     }
@@ -162,9 +167,9 @@ impl Default for Activity {
     }
 }
 
-// === impl Busy ===
+// === impl ActiveExchange ===
 
-impl Drop for Busy {
+impl Drop for ActiveExchange {
     fn drop(&mut self) {
         let activity = &self.activity;
         let now_ms = u64::try_from(activity.start.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -1,60 +1,64 @@
-use super::Shared;
-use crate::admission::{Observer, observe_forever, observe_shares};
-use crate::control::{Door, Handler, TaskRoute, answer, answer_task, serve_operators};
-use crate::load::{Scraper, watch_forever};
-use crate::rescue::{self, Asker, Unread};
-use crate::upstream::{Connector, probe_forever, watch_destinations};
-use http::Request;
+use super::admin::{ControlPlane, answer};
+use super::load::{Scraper, watch_forever};
+use super::telemetry::{Observer, observe_forever};
+use super::upstream::{Fleet, probe_forever, watch_upstreams};
+use crate::config::Config;
+use crate::http::admission::Admission;
+use crate::http::client::Connector;
+use crate::http::error_response::{ResponseFormat, Unread};
+use crate::http::{Handler, HttpPort, Port, ResponseBody};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use std::sync::Arc;
 use tidegate::admission::RetryAdvisor;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// Everything that is not a client's request: the admin port, the observer and the probes.
-pub async fn run(
-    listener: TcpListener,
-    shared: Arc<Shared>,
-    connector: Connector,
-    stop: oneshot::Receiver<()>,
-) {
-    let admission = &shared.config.admission;
-    let observer = Observer::new(RetryAdvisor::new(admission.retry), admission.warn_threshold);
-    let every = shared.config.proxy.health_interval;
-    tokio::spawn(observe_forever(
-        observer,
-        Arc::clone(&shared.tracker),
-        Arc::clone(&shared.board),
-        Arc::clone(&shared.alerts),
-    ));
-    tokio::spawn(observe_shares(Arc::clone(&shared)));
-    let scraper = Scraper::new(&shared.fleet, connector.clone());
-    let routing = shared.config.routing.clone();
-    tokio::spawn(watch_forever(Arc::clone(&shared.fleet), scraper, routing));
-    tokio::spawn(watch_destinations(Arc::clone(&shared.fleet), Arc::clone(&shared.slow)));
-    tokio::spawn(probe_forever(Arc::clone(&shared.fleet), connector, every));
-    tokio::select! {
-        () = serve_admin(listener, Arc::clone(&shared)) => {}
-        // The sender is dropped or used when the gateway ends; both mean the same.
-        _ = stop => {}
+/// The thread for everything that is not a client's request: the admin port, the observer and the probes.
+pub struct ControlThread {
+    pub config: Arc<Config>,
+    pub admission: Arc<Admission>,
+    pub fleet: Arc<Fleet>,
+    pub control: Arc<ControlPlane>,
+    pub connector: Connector,
+}
+
+// === impl ControlThread ===
+
+impl ControlThread {
+    /// Runs until it is stopped.
+    pub async fn run(self, listener: TcpListener, stop: oneshot::Receiver<()>) {
+        let Self { config, admission, fleet, control, connector } = self;
+        let settings = &config.admission;
+        let observer = Observer::new(RetryAdvisor::new(settings.retry), settings.warn_threshold);
+        tokio::spawn(observe_forever(observer, admission, Arc::clone(control.alerts())));
+        let scraper = Scraper::new(&fleet, connector.clone());
+        tokio::spawn(watch_forever(Arc::clone(&fleet), scraper, config.routing.clone()));
+        tokio::spawn(watch_upstreams(Arc::clone(&fleet), Arc::clone(control.slow())));
+        tokio::spawn(probe_forever(fleet, connector, config.proxy.health_interval));
+        let answer_one = move |request: Request<Incoming>| {
+            let control = Arc::clone(&control);
+            async move { answer_operator(&control, request).await }
+        };
+        let port = HttpPort::admin(config.listen.header_timeout);
+        tokio::select! {
+            () = port.serve(listener, answer_one) => {}
+            // The sender is dropped or used when the gateway ends; both mean the same.
+            _ = stop => {}
+        }
     }
 }
 
-async fn serve_admin(listener: TcpListener, shared: Arc<Shared>) {
-    let timeout = shared.config.listen.header_timeout;
-    let answer_one = move |request: Request<Incoming>| {
-        let shared = Arc::clone(&shared);
-        async move {
-            if let Some(handler) = Handler::of(request.uri().path()) {
-                return answer(&shared, handler, request, false).await;
-            }
-            match (&shared.tasks, TaskRoute::of(request.uri().path())) {
-                (Some(desk), Some(route)) => {
-                    answer_task(&shared, desk, route, request, Door::Operators).await
-                }
-                _ => Asker::of(&request).fit(rescue::not_found(), Unread::Some),
-            }
-        }
-    };
-    serve_operators(listener, timeout, answer_one).await;
+async fn answer_operator(
+    control: &ControlPlane,
+    request: Request<Incoming>,
+) -> Response<ResponseBody> {
+    let path = request.uri().path();
+    if let Some(handler) = Handler::of(path) {
+        return answer(control, handler, request, false).await;
+    }
+    match control.extension(path) {
+        Some(extension) => extension.answer(request, control.caller(Port::Operators)).await,
+        None => ResponseFormat::of(&request).fit(Handler::not_found(), Unread::Some),
+    }
 }

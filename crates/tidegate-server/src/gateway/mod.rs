@@ -1,18 +1,17 @@
-//! The gateway as a running thing: its threads, its connections, and its end.
-//!
-//! One thread accepts, one thread a core serves clients, and one answers the control plane on its own port,
-//! so that an operator is heard whatever the others have to do.
+//! The gateway: admits, routes and proxies requests to upstreams, and answers the control plane.
+//! Uses `http` and `config`. One thread accepts, the io threads serve clients, and one answers operators.
+//! Must not know ingest, tasks or node: what answers beside it comes as extensions.
 
-mod accept;
-mod activity;
-mod client_io;
-mod connection;
+pub(crate) mod activity;
+pub mod admin;
 mod control_thread;
-mod shared;
+pub mod decision_log;
+mod listener;
+pub mod load;
+pub mod proxy;
 mod start;
-mod warden;
-mod worker;
+pub mod telemetry;
+pub mod upstream;
 
-pub use activity::{Activity, Busy, Order};
-pub use shared::{Phase, Shared, ThreadContext};
-pub use start::{Beside, Drained, Gateway, GatewayError};
+pub use admin::NodeParts;
+pub use start::{Drained, Gateway, GatewayError};

@@ -1,39 +1,30 @@
-use super::connection::Accepted;
-use super::shared::{Phase, Shared, ThreadContext, ThreadState};
-use super::worker::Worker;
-use super::{accept, control_thread};
-use crate::admission::{AlertBoard, RetryBoard};
-use crate::chance::Chance;
+use super::admin::{ControlPlane, NodeParts};
+use super::control_thread::ControlThread;
+use super::listener::{Acceptor, IoThread};
+use super::proxy::Proxy;
+use super::telemetry::{IoThreads, MetricsSnapshot};
+use super::upstream::{Fleet, FleetError};
 use crate::config::{Config, Scheme};
-use crate::control::{TaskTerms, TaskWatchers};
-use crate::ingest::IngestView;
-use crate::manager::{ManagerMeters, TaskDesk};
-use crate::mock::{Mock, MockConfig};
-use crate::proxy::Gatekeeper;
-use crate::record::Scribe;
-use crate::tls::{TlsSetupError, server_acceptor};
-use crate::upstream::{Connector, Fleet, FleetError, Pool};
-use http::HeaderValue;
+use crate::http::Phase;
+use crate::http::admission::Admission;
+use crate::http::client::Connector;
+use crate::http::tls::{TlsSetupError, server_acceptor};
 use socket2::SockRef;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime};
-use tidegate::InFlightTracker;
-use tidegate::retry::{BudgetLimits, RetryBudget};
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Connections that wait for a thread to take them. A thread that is this far behind is passed over.
 const INBOX: usize = 1024;
 
-/// What the mocks are called that stand in where no upstream is configured.
-const MOCKS: [&str; 2] = ["mock-1", "mock-2"];
-
 /// A running gateway. Ends when it is [shut down](Gateway::shutdown) or dropped; a drop does not wait.
 pub struct Gateway {
-    shared: Arc<Shared>,
+    config: Arc<Config>,
+    parts: Parts,
     phase: watch::Sender<Phase>,
     threads: Vec<JoinHandle<usize>>,
     acceptor: JoinHandle<()>,
@@ -41,23 +32,18 @@ pub struct Gateway {
     stop_control: oneshot::Sender<()>,
     address: SocketAddr,
     admin_address: SocketAddr,
-    mocks: Vec<Mock>,
 }
 
-/// What runs beside a gateway in the same node. Nothing by default.
-#[derive(Default)]
-pub struct Beside {
-    /// An ingestion, of which the control plane tells too.
-    pub ingest: Option<Arc<IngestView>>,
-    /// Where tasks are handed in; without it their paths are not the gateway's.
-    pub tasks: Option<TaskDesk>,
-    /// What is counted of tasks.
-    pub task_meters: Option<Arc<ManagerMeters>>,
-    /// What may be asked of tasks.
-    pub task_terms: TaskTerms,
+/// The parts that the threads of a gateway share.
+struct Parts {
+    admission: Arc<Admission>,
+    fleet: Arc<Fleet>,
+    threads: Arc<IoThreads>,
+    control: Arc<ControlPlane>,
+    proxy: Proxy,
 }
 
-/// How a shutdown went.
+/// The outcome of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
     /// Connections that were still busy when the grace time was over.
@@ -93,8 +79,7 @@ pub enum GatewayError {
 // === impl Gateway ===
 
 impl Gateway {
-    /// Binds the ports and starts the threads. With no upstream configured it starts two small
-    /// [mocks](crate::mock) of its own.
+    /// Binds the ports and starts the threads.
     ///
     /// # Errors
     ///
@@ -112,45 +97,52 @@ impl Gateway {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn start(config: Config) -> Result<Self, GatewayError> {
-        Self::start_beside(config, Beside::default())
+        Self::start_with(config, NodeParts::default())
     }
 
-    /// The same, beside other parts of a node for which its ports answer too.
+    /// The same with other parts of a node, for which its ports answer too.
     ///
     /// # Errors
     ///
     /// As [`start`](Self::start).
-    pub fn start_beside(mut config: Config, beside: Beside) -> Result<Self, GatewayError> {
+    pub fn start_with(config: Config, node: NodeParts) -> Result<Self, GatewayError> {
         let listener = bind(config.listen.address, "--listen")?;
         let admin = bind(config.listen.admin_address, "--admin-listen")?;
         let (address, admin_address) = (listener.local_addr()?, admin.local_addr()?);
         let tls = config.listen.tls.as_ref().map(server_acceptor).transpose()?;
-        let mocks = if config.upstreams.is_empty() { start_mocks()? } else { Vec::new() };
-        config.upstreams.extend(mocks.iter().map(Mock::target));
         let any_https = config.upstreams.iter().any(|target| target.scheme == Scheme::Https);
         let connector = Connector::new(&config.proxy, any_https)?;
+        let config = Arc::new(config);
         let (phase, phase_seen) = watch::channel(Phase::Serving);
-        let mut shared = shared_state(config, !mocks.is_empty(), phase_seen)?;
-        shared.ingest = beside.ingest;
-        shared.tasks = beside.tasks;
-        shared.task_meters = beside.task_meters;
-        shared.task_terms = beside.task_terms;
-        let shared = Arc::new(shared);
+        let parts = Parts::new(&config, &phase_seen, node)?;
 
         let mut inboxes = Vec::new();
         let mut threads = Vec::new();
-        for index in 0..shared.threads.len() {
+        for index in 0..config.listen.threads {
             let (sender, inbox) = mpsc::channel(INBOX);
             inboxes.push(sender);
-            let context = thread_context(&shared, connector.clone(), index);
-            let worker = Worker::new(index, context, tls.clone());
-            threads.push(spawn(format!("tidegate-{index}"), move || worker.serve(inbox))?);
+            let proxy = parts.proxy.on_thread(connector.clone(), parts.threads.metrics(index));
+            let io_thread =
+                IoThread::new(index, proxy, &config, Arc::clone(&parts.threads), tls.clone());
+            let phase = phase_seen.clone();
+            let name = format!("tidegate-{index}");
+            threads.push(spawn(name, move || io_thread.serve(inbox, phase))?);
         }
-        let acceptor = start_acceptor(listener, &shared, inboxes)?;
+        let policy = parts.control.rejection_policy();
+        let acceptor = Acceptor::new(&config, Arc::clone(&parts.threads), inboxes, policy);
+        let acceptor = start_acceptor(listener, acceptor, phase_seen)?;
         let (stop_control, stop) = oneshot::channel();
-        let control = start_control(admin, &shared, connector, stop)?;
+        let control_thread = ControlThread {
+            config: Arc::clone(&config),
+            admission: Arc::clone(&parts.admission),
+            fleet: Arc::clone(&parts.fleet),
+            control: Arc::clone(&parts.control),
+            connector,
+        };
+        let control = start_control(admin, control_thread, stop)?;
         Ok(Self {
-            shared,
+            config,
+            parts,
             phase,
             threads,
             acceptor,
@@ -158,26 +150,55 @@ impl Gateway {
             stop_control,
             address,
             admin_address,
-            mocks,
         })
     }
 
-    /// Where clients connect.
+    /// The address of the data port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where operators connect.
+    /// The address of the admin port.
     #[must_use]
     pub fn admin_address(&self) -> SocketAddr {
         self.admin_address
     }
 
-    /// What all its threads see.
+    /// The configuration it was started with.
     #[must_use]
-    pub fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Admission of its requests.
+    #[must_use]
+    pub fn admission(&self) -> &Arc<Admission> {
+        &self.parts.admission
+    }
+
+    /// The upstreams.
+    #[must_use]
+    pub fn fleet(&self) -> &Arc<Fleet> {
+        &self.parts.fleet
+    }
+
+    /// The control plane.
+    #[must_use]
+    pub fn control(&self) -> &Arc<ControlPlane> {
+        &self.parts.control
+    }
+
+    /// The counters of all its threads, added up.
+    #[must_use]
+    pub fn metrics(&self) -> MetricsSnapshot {
+        self.parts.threads.snapshot()
+    }
+
+    /// Open client connections of each of its threads.
+    #[must_use]
+    pub fn connections_by_thread(&self) -> Vec<u64> {
+        self.parts.threads.connections().collect()
     }
 
     /// Stops taking connections, finishes what is under way within the grace time, and waits for the end.
@@ -188,73 +209,48 @@ impl Gateway {
         let _ = self.acceptor.join();
         let _ = self.stop_control.send(());
         let _ = self.control.join();
-        drop(self.mocks);
         Drained { cut }
     }
 }
 
-fn start_mocks() -> io::Result<Vec<Mock>> {
-    MOCKS.iter().map(|name| Mock::start(MockConfig::small(name))).collect()
-}
+// === impl Parts ===
 
-fn shared_state(
-    config: Config,
-    demo: bool,
-    phase: watch::Receiver<Phase>,
-) -> Result<Shared, GatewayError> {
-    let admission = &config.admission;
-    let tracker = Arc::new(InFlightTracker::new(admission.limits, admission.sharing));
-    let board = Arc::new(RetryBoard::new(admission.retry));
-    let gatekeeper = Gatekeeper::new(&config);
-    let fleet = Arc::new(Fleet::new(&config)?);
-    let mark = format!("1.1 tidegate-{:08x}", Chance::from_process().next() as u32);
-    Ok(Shared {
-        tracker,
-        board,
-        journal: Arc::default(),
-        alerts: Arc::new(AlertBoard::default()),
-        slow: Arc::default(),
-        gatekeeper,
-        ingest: None,
-        tasks: None,
-        task_meters: None,
-        task_terms: TaskTerms::default(),
-        task_watchers: TaskWatchers::default(),
-        fleet,
-        via: HeaderValue::from_str(&mark).unwrap_or(HeaderValue::from_static("1.1 tidegate")),
-        demo,
-        exposed: !config.listen.address.ip().is_loopback(),
-        phase,
-        threads: (0..config.listen.threads).map(|_| ThreadState::default()).collect(),
-        connections_refused: 0.into(),
-        started: Instant::now(),
-        started_at: SystemTime::now(),
-        config,
-    })
-}
-
-fn thread_context(shared: &Arc<Shared>, connector: Connector, index: usize) -> Arc<ThreadContext> {
-    let proxy = &shared.config.proxy;
-    let pool = Pool::new(&shared.fleet, connector, proxy.idle_connections_max, proxy.idle_timeout);
-    Arc::new(ThreadContext {
-        pool: Arc::new(pool),
-        metrics: Arc::clone(&shared.threads[index].metrics),
-        scribe: Arc::new(Scribe::new(Arc::clone(&shared.journal))),
-        chance: Chance::from_process(),
-        retries: RetryBudget::new(BudgetLimits::default()),
-        shared: Arc::clone(shared),
-    })
+impl Parts {
+    fn new(
+        config: &Arc<Config>,
+        phase: &watch::Receiver<Phase>,
+        node: NodeParts,
+    ) -> Result<Self, GatewayError> {
+        let admission = Arc::new(Admission::new(config));
+        let fleet = Arc::new(Fleet::new(config)?);
+        let threads = Arc::new(IoThreads::new(config.listen.threads));
+        let control = Arc::new(ControlPlane::new(
+            Arc::clone(config),
+            Arc::clone(&admission),
+            Arc::clone(&fleet),
+            Arc::clone(&threads),
+            phase.clone(),
+            node,
+        ));
+        let proxy = Proxy::new(
+            Arc::clone(config),
+            Arc::clone(&admission),
+            Arc::clone(&fleet),
+            Arc::clone(&control),
+            threads.started(),
+        );
+        Ok(Self { admission, fleet, threads, control, proxy })
+    }
 }
 
 fn start_acceptor(
     listener: StdTcpListener,
-    shared: &Arc<Shared>,
-    inboxes: Vec<mpsc::Sender<Accepted>>,
+    acceptor: Acceptor,
+    phase: watch::Receiver<Phase>,
 ) -> io::Result<JoinHandle<()>> {
-    let shared = Arc::clone(shared);
     spawn("tidegate-accept".to_owned(), move || async move {
         match tokio::net::TcpListener::from_std(listener) {
-            Ok(listener) => accept::accept_forever(listener, shared, inboxes).await,
+            Ok(listener) => acceptor.accept_until_drained(listener, phase).await,
             Err(error) => tracing::error!(%error, "the data port can't be served"),
         }
     })
@@ -262,14 +258,12 @@ fn start_acceptor(
 
 fn start_control(
     listener: StdTcpListener,
-    shared: &Arc<Shared>,
-    connector: Connector,
+    control: ControlThread,
     stop: oneshot::Receiver<()>,
 ) -> io::Result<JoinHandle<()>> {
-    let shared = Arc::clone(shared);
     spawn("tidegate-control".to_owned(), move || async move {
         match tokio::net::TcpListener::from_std(listener) {
-            Ok(listener) => control_thread::run(listener, shared, connector, stop).await,
+            Ok(listener) => control.run(listener, stop).await,
             Err(error) => tracing::error!(%error, "the admin port can't be served"),
         }
     })
@@ -303,7 +297,7 @@ fn bind(address: SocketAddr, flag: &'static str) -> Result<StdTcpListener, Gatew
         flag,
         source,
     })?;
-    // Asked again, a socket that listens only takes the longer line.
+    // A second call on a listening socket only lengthens its backlog.
     SockRef::from(&listener).listen(BACKLOG)?;
     listener.set_nonblocking(true)?;
     Ok(listener)

@@ -1,10 +1,9 @@
 use super::start::bind;
 use super::{Flushed, Ingest, IngestError, IngestView, UsageError, usage_answer, write_metrics};
 use crate::config::Config;
-use crate::control::{Exposition, Handler, json_response, serve_operators, text, write_process};
-use crate::proxy::GatewayBody;
-use crate::rescue::{self, Asker, Unread};
-use http::{Method, Request, Response, StatusCode};
+use crate::http::error_response::{ResponseFormat, Unread};
+use crate::http::{Exposition, Handler, HttpPort, ResponseBody, response, write_process};
+use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use serde_json::json;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
@@ -53,13 +52,13 @@ impl IngestNode {
         Ok(Self { ingest, admin_address, admin, stop_admin })
     }
 
-    /// Where operators connect.
+    /// The address of the admin port.
     #[must_use]
     pub fn admin_address(&self) -> SocketAddr {
         self.admin_address
     }
 
-    /// What is told of it.
+    /// The view of the ingestion.
     #[must_use]
     pub fn view(&self) -> &Arc<IngestView> {
         self.ingest.view()
@@ -84,51 +83,51 @@ async fn serve(listener: StdTcpListener, header_timeout: Duration, view: Arc<Ing
         let view = Arc::clone(&view);
         async move { answer(&view, started, &request).await }
     };
-    serve_operators(listener, header_timeout, answer_one).await;
+    HttpPort::admin(header_timeout).serve(listener, answer_one).await;
 }
 
 async fn answer(
     view: &IngestView,
     started: SystemTime,
     request: &Request<Incoming>,
-) -> Response<GatewayBody> {
-    let asker = Asker::of(request);
+) -> Response<ResponseBody> {
+    let format = ResponseFormat::of(request);
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return asker.fit(rescue::read_only(), Unread::Some);
+        return format.fit(Handler::read_only(), Unread::Some);
     }
     let response = match Handler::of(request.uri().path()) {
         Some(Handler::HealthLive) => live(view),
         Some(Handler::HealthReady) => ready(view),
-        Some(Handler::Metrics) => text(metrics(view, started)),
+        Some(Handler::Metrics) => response::metrics(metrics(view, started)),
         Some(Handler::Stats) => stats(view, started),
         Some(Handler::Usage) => usage(Some(view), request.uri().query()).await,
-        Some(Handler::BusyThreshold | Handler::Decisions) | None => rescue::not_found(),
+        Some(Handler::BusyThreshold | Handler::Decisions) | None => Handler::not_found(),
     };
-    asker.fit(response, Unread::None)
+    format.fit(response, Unread::None)
 }
 
-fn live(view: &IngestView) -> Response<GatewayBody> {
+fn live(view: &IngestView) -> Response<ResponseBody> {
     match view.has_failed() {
-        false => json_response(StatusCode::OK, &json!({ "status": "live" })),
-        true => json_response(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "failed" })),
+        false => response::health(true, &json!({ "status": "live" })),
+        true => response::health(false, &json!({ "status": "failed" })),
     }
 }
 
-fn ready(view: &IngestView) -> Response<GatewayBody> {
-    if view.is_ready() {
-        return json_response(StatusCode::OK, &json!({ "status": "ready" }));
+fn ready(view: &IngestView) -> Response<ResponseBody> {
+    match view.is_ready() {
+        true => response::health(true, &json!({ "status": "ready" })),
+        false => response::health(false, &json!({ "status": "store_unavailable" })),
     }
-    json_response(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "store_unavailable" }))
 }
 
-fn stats(view: &IngestView, started: SystemTime) -> Response<GatewayBody> {
+fn stats(view: &IngestView, started: SystemTime) -> Response<ResponseBody> {
     let uptime = started.elapsed().unwrap_or_default();
     let body = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_s": uptime.as_secs_f64(),
         "ingest": view.stats(),
     });
-    json_response(StatusCode::OK, &body)
+    response::json(&body)
 }
 
 fn metrics(view: &IngestView, started: SystemTime) -> String {
@@ -139,13 +138,16 @@ fn metrics(view: &IngestView, started: SystemTime) -> String {
 }
 
 /// Answers a request for sums of usage.
-pub(crate) async fn usage(view: Option<&IngestView>, query: Option<&str>) -> Response<GatewayBody> {
-    let told = match view {
+pub(super) async fn usage(
+    view: Option<&IngestView>,
+    query: Option<&str>,
+) -> Response<ResponseBody> {
+    let answer = match view {
         Some(view) => usage_answer(view, query).await,
         None => Err(UsageError::Off),
     };
-    match told {
-        Ok(told) => json_response(StatusCode::OK, &told),
-        Err(error) => rescue::usage(&error),
+    match answer {
+        Ok(usage) => response::json(&usage),
+        Err(error) => error.respond(),
     }
 }

@@ -1,6 +1,6 @@
 use super::IngestStats;
-use crate::control::Exposition;
-use tidegate::pipeline::StageSnapshot;
+use crate::http::Exposition;
+use tidegate::pipeline::{SERVICE_BOUNDS_NS, StageSnapshot};
 use tidegate::window::LawState;
 
 /// A counter of the stats: its name, what it is, and where it stands.
@@ -53,20 +53,6 @@ const STAGE_GAUGES: &[StageGauge] = &[
         s.occupancy
     }),
     ("tidegate_scheduler_queued_bytes", "What a stage holds.", |s| s.queued_bytes as f64),
-    ("tidegate_scheduler_service_p50_seconds", "Half of the items took at most this long.", |s| {
-        s.p50_ns as f64 / 1e9
-    }),
-    ("tidegate_scheduler_service_p99_seconds", "99 of 100 items took at most this long.", |s| {
-        s.p99_ns as f64 / 1e9
-    }),
-    (
-        "tidegate_scheduler_baseline_p99_seconds",
-        "What the 99th percentile is when nothing is congested.",
-        |s| s.baseline_p99_ns as f64 / 1e9,
-    ),
-    ("tidegate_scheduler_throughput_per_second", "Slots that leave a stage a second.", |s| {
-        s.throughput
-    }),
     ("tidegate_scheduler_waiting_senders", "Senders that wait for room in a stage.", |s| {
         s.waiting_senders as f64
     }),
@@ -102,6 +88,18 @@ fn stages(out: &mut Exposition, stats: &IngestStats) {
         for stage in &pipeline.stages {
             series.with(&[("stage", stage.stage.name())], of(stage));
         }
+    }
+    let mut departed =
+        out.counter("tidegate_scheduler_departed_total", "Slots that have left a stage.");
+    for stage in &pipeline.stages {
+        departed.with(&[("stage", stage.stage.name())], stage.departed);
+    }
+    let mut service = out
+        .histogram("tidegate_scheduler_service_seconds", "Time that a stage took for each item.");
+    let bounds_s = SERVICE_BOUNDS_NS.map(|bound_ns| bound_ns as f64 / 1e9);
+    for stage in &pipeline.stages {
+        let (counts, sum_s) = (&stage.service.buckets, stage.service.sum_ns as f64 / 1e9);
+        service.distribution(&[("stage", stage.stage.name())], &bounds_s, counts, sum_s);
     }
     let mut events = out.counter(
         "tidegate_scheduler_backpressure_events_total",

@@ -1,18 +1,23 @@
-//! Where usage records come in: the sockets of the ingestion pipeline, and what is told of it.
+//! Ingestion of usage records: the sockets of the pipeline, the usage API, and its metrics.
+//! Uses `http`, `config` and the pipeline of the library.
+//! Must not know gateway, tasks or node.
 
 mod admin;
+mod connections;
+mod extension;
 mod listen;
 mod metrics;
 mod retention;
 mod serve;
 mod start;
 mod stats;
+mod stop;
 mod usage_query;
 mod view;
 
 pub use admin::IngestNode;
-pub(crate) use admin::usage;
-pub use listen::Connections;
+pub use connections::Connections;
+pub use extension::IngestExtension;
 pub use metrics::write_metrics;
 pub use start::{Flushed, Ingest, IngestError};
 pub use stats::IngestStats;

@@ -1,5 +1,5 @@
-use super::listen::Connections;
-use super::start::Stop;
+use super::connections::Connections;
+use super::stop::Stop;
 use bytes::{Bytes, BytesMut};
 use std::io;
 use std::net::SocketAddr;
@@ -16,9 +16,9 @@ use tokio::time::timeout;
 /// when there is hardly any room.
 const CHUNK: usize = 16 * 1024;
 
-/// What every connection of the ingestion works with.
+/// Context of every connection of the ingestion.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct SenderContext {
     pub entrance: Entrance,
     pub connections: Arc<Connections>,
     pub connections_max: usize,
@@ -27,14 +27,14 @@ pub struct Line {
     pub stopping: watch::Receiver<Stop>,
 }
 
-/// Why nothing more is read from a connection.
+/// The reason why nothing more is read from a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// Its peer is done.
     Eof,
     /// Its peer vanished, or the socket broke.
     Broken,
-    /// It said nothing for too long.
+    /// The peer sent nothing for too long.
     Idle,
     /// The pipeline has ended it: its framing is broken, or another one speaks for its sender.
     Cut,
@@ -43,12 +43,12 @@ enum End {
 }
 
 /// Reads a connection into the pipeline and writes what the pipeline answers, to its end.
-pub async fn serve(tcp: TcpStream, peer: SocketAddr, protocol: Protocol, line: Line) {
-    let connection = line.entrance.connect(peer, protocol);
+pub async fn serve(tcp: TcpStream, peer: SocketAddr, protocol: Protocol, context: SenderContext) {
+    let connection = context.entrance.connect(peer, protocol);
     let (reader, writer) = tcp.into_split();
-    let writing = write(writer, Arc::clone(&connection), line.write_timeout);
+    let writing = write(writer, Arc::clone(&connection), context.write_timeout);
     let reading = async {
-        let end = read(reader, &connection, &line).await;
+        let end = read(reader, &connection, &context).await;
         // What came whole is worth keeping. Only frames are sent again, and only their answers need a reader.
         if protocol == Protocol::Frames && matches!(end, End::Broken | End::Idle) {
             connection.cut();
@@ -57,26 +57,30 @@ pub async fn serve(tcp: TcpStream, peer: SocketAddr, protocol: Protocol, line: L
             connection.break_off();
         }
         tracing::debug!(%peer, protocol = protocol.name(), ?end, "a sender's connection ended");
-        line.entrance.end(&connection).await;
+        context.entrance.end(&connection).await;
     };
     tokio::join!(reading, writing);
 }
 
-async fn read(mut reader: OwnedReadHalf, connection: &Arc<Connection>, line: &Line) -> End {
+async fn read(
+    mut reader: OwnedReadHalf,
+    connection: &Arc<Connection>,
+    context: &SenderContext,
+) -> End {
     let mut buffer = BytesMut::new();
-    let mut stopping = line.stopping.clone();
+    let mut stopping = context.stopping.clone();
     loop {
         let chunk = tokio::select! {
             biased;
             () = connection.until_cut() => return End::Cut,
             _ = stopping.wait_for(|stop| *stop >= Stop::Drain) => return End::Stopping,
-            chunk = timeout(line.idle_timeout, fill(&mut reader, &mut buffer)) => chunk,
+            chunk = timeout(context.idle_timeout, fill(&mut reader, &mut buffer)) => chunk,
         };
         match chunk {
             Ok(Ok(Some(chunk))) => {
                 // Waits for credit: what is not read stays with the kernel, and so with the sender.
                 tokio::select! {
-                    pushed = line.entrance.push(connection, chunk) => match pushed {
+                    pushed = context.entrance.push(connection, chunk) => match pushed {
                         Ok(()) => {}
                         Err(_closed) => return End::Stopping,
                     },

@@ -1,6 +1,8 @@
-use super::listen::{Connections, listen};
+use super::connections::Connections;
+use super::listen::listen;
 use super::retention::retain_forever;
-use super::serve::Line;
+use super::serve::SenderContext;
+use super::stop::Stop;
 use super::view::IngestView;
 use crate::config::IngestConfig;
 use std::io;
@@ -26,17 +28,6 @@ pub struct Ingest {
     view: Arc<IngestView>,
     stop: watch::Sender<Stop>,
     threads: Vec<JoinHandle<()>>,
-}
-
-/// How far a stop has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stop {
-    /// It runs.
-    No,
-    /// It takes no more, and stores and acknowledges what it has.
-    Drain,
-    /// The time for that is over.
-    Now,
 }
 
 /// A thread whose end before a stop is a failure.
@@ -75,7 +66,7 @@ pub enum IngestError {
     System(#[from] io::Error),
 }
 
-/// How a shutdown went.
+/// The outcome of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flushed {
     /// All that was taken in is stored and acknowledged.
@@ -116,7 +107,7 @@ impl Ingest {
         let connections = Arc::new(Connections::default());
         let (stop, stopping) = watch::channel(Stop::No);
         let view = pipeline.view();
-        let line = Line {
+        let context = SenderContext {
             entrance: pipeline.into_entrance(),
             connections: Arc::clone(&connections),
             connections_max: config.connections_max,
@@ -134,12 +125,12 @@ impl Ingest {
         })?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let front = thread::Builder::new().name("tidegate-ingest".to_owned()).spawn(move || {
-            watched.run(runtime, run_front(front, frames, lines, line));
+            watched.run(runtime, run_front(front, frames, lines, context));
         })?;
         Ok(Self { view: Arc::new(view), stop, threads: vec![front, back] })
     }
 
-    /// What the control plane tells of it.
+    /// The view for the control plane.
     #[must_use]
     pub fn view(&self) -> &Arc<IngestView> {
         &self.view
@@ -177,12 +168,17 @@ fn open_store(url: &str) -> Result<(Runtime, Arc<AnyStore>), IngestError> {
     opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-async fn run_front(front: Front, frames: StdTcpListener, lines: StdTcpListener, line: Line) {
+async fn run_front(
+    front: Front,
+    frames: StdTcpListener,
+    lines: StdTcpListener,
+    context: SenderContext,
+) {
     match (TcpListener::from_std(frames), TcpListener::from_std(lines)) {
         (Ok(frames), Ok(lines)) => {
             let listening = (
-                listen(frames, Protocol::Frames, line.clone()),
-                listen(lines, Protocol::Lines, line),
+                listen(frames, Protocol::Frames, context.clone()),
+                listen(lines, Protocol::Lines, context),
             );
             tokio::join!(listening.0, listening.1, front.run());
         }

@@ -1,7 +1,7 @@
 use serde::Serialize;
 use tidegate::pipeline::{PipelineCounts, PipelineSnapshot};
 
-/// What `GET /v1/stats` tells of the ingestion.
+/// The section of `GET /v1/stats` about the ingestion.
 #[derive(Clone, Debug, Serialize)]
 pub struct IngestStats {
     /// Open connections that send frames.
@@ -10,11 +10,11 @@ pub struct IngestStats {
     pub connections_lines: usize,
     /// Connections turned away at the limit.
     pub connections_refused: u64,
-    /// Whether all its parts run.
+    /// True while all its parts run.
     pub up: bool,
-    /// How many tariffs are in force.
+    /// Tariffs in force.
     pub tariffs: usize,
-    /// What was done since the start.
+    /// Counts since the start.
     #[serde(flatten)]
     pub counts: PipelineCounts,
     /// The windows of the stages, and the signal that senders are given.

@@ -1,38 +1,57 @@
 use super::IngestView;
+use crate::http::ResponseBody;
+use crate::http::error_response::{ErrorKind, ErrorResponse};
+use crate::http::request::percent_decoded;
+use http::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidegate::store::{Store as _, StoreError, UsageBy, UsageQuery, UsageRow};
 use tokio::time::timeout;
 
-/// What is asked for when nothing is said.
-const LAST: Duration = Duration::from_secs(3_600);
+/// The default time range of a query.
+const RANGE_DEFAULT: Duration = Duration::from_secs(3_600);
 
-/// A sum that takes longer is not waited for: who asks would have gone.
-const PATIENCE: Duration = Duration::from_secs(9);
+/// The longest that a sum may take.
+const QUERY_TIME_MAX: Duration = Duration::from_secs(9);
 
-/// Why usage can't be told.
+/// A request for usage that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum UsageError {
     /// A parameter is wrong.
     #[error("{parameter}: {given:?} was given; expected is {expected}")]
     Parameter {
-        /// Which.
+        /// The name.
         parameter: String,
-        /// What was given.
+        /// The given value.
         given: String,
-        /// What is expected.
+        /// The expected values.
         expected: &'static str,
     },
     /// The store can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It took too long.
-    #[error("the sum was not there within {PATIENCE:?}: ask for less")]
+    /// The sum took too long.
+    #[error("the sum was not there within {QUERY_TIME_MAX:?}: ask for less")]
     TooLong,
     /// No records are taken in here.
     #[error("no usage records are taken in here: ingest.enabled is false")]
     Off,
+}
+
+// === impl UsageError ===
+
+impl UsageError {
+    /// The response to such a request.
+    #[must_use]
+    pub fn respond(&self) -> Response<ResponseBody> {
+        let (kind, reason) = match self {
+            Self::Parameter { .. } => (ErrorKind::BadRequest, "wrong_parameter"),
+            Self::Off => (ErrorKind::NotFound, "ingest_off"),
+            Self::Store(_) | Self::TooLong => (ErrorKind::Unavailable, "store_unavailable"),
+        };
+        ErrorResponse::new(kind, reason, &self.to_string()).json()
+    }
 }
 
 /// Answers `GET /v1/usage?by=tenant&from_ns=…&until_ns=…&tenant=…&meter=…`; every parameter may be left out.
@@ -42,14 +61,14 @@ pub enum UsageError {
 /// When a parameter is wrong, or the store can't be read.
 pub async fn usage_answer(view: &IngestView, query: Option<&str>) -> Result<Value, UsageError> {
     let query = parse(query.unwrap_or_default(), SystemTime::now())?;
-    let (askers, store, asked) = (view.askers(), Arc::clone(view.store()), query.clone());
-    // Goes on after who asked has left, and keeps its turn until it ends: else impatience would pile up.
+    let (turns, store, sum_query) = (view.query_turns(), Arc::clone(view.store()), query.clone());
+    // Continues after the client has left, and keeps its turn until it ends: else retries would pile up.
     let sum = tokio::spawn(async move {
         // Never closed, so this waits for a turn and never fails.
-        let _turn = askers.acquire_owned().await;
-        store.usage(&asked).await
+        let _turn = turns.acquire_owned().await;
+        store.usage(&sum_query).await
     });
-    match timeout(PATIENCE, sum).await {
+    match timeout(QUERY_TIME_MAX, sum).await {
         Ok(Ok(rows)) => Ok(usage_json(&query, &rows?)),
         Ok(Err(_)) | Err(_) => Err(UsageError::TooLong),
     }
@@ -86,10 +105,11 @@ fn parse(query: &str, now: SystemTime) -> Result<UsageQuery, UsageError> {
     let now_ns = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
     let (mut by, mut tenant, mut meter) = (UsageBy::default(), None, None);
-    let (mut from_ns, mut until_ns) = (now_ns.saturating_sub(LAST.as_nanos() as i64), now_ns);
+    let (mut from_ns, mut until_ns) =
+        (now_ns.saturating_sub(RANGE_DEFAULT.as_nanos() as i64), now_ns);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = crate::control::percent_decoded(value);
+        let value = percent_decoded(value);
         match key {
             "by" => by = parse_by(&value)?,
             "from_ns" => from_ns = parse_ns(key, &value)?,
@@ -143,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_parameter_is_read_and_every_mistake_named() {
+    fn every_parameter_is_read_and_every_error_named() {
         let text = "by=both&from_ns=0&until_ns=60000000000&tenant=a%20b&meter=m";
         let query = parse(text, UNIX_EPOCH).unwrap();
         assert_eq!((query.tenant.as_deref(), query.meter.as_deref()), (Some("a b"), Some("m")));

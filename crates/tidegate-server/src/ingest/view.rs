@@ -6,10 +6,10 @@ use tidegate::pipeline::{PipelineView, Protocol};
 use tidegate::store::AnyStore;
 use tokio::sync::Semaphore;
 
-/// Sums that are added up at once: each may read for long, and holds a thread meanwhile.
-const ASKERS_MAX: usize = 2;
+/// Usage queries at once: each may read for long, and occupies a thread meanwhile.
+const QUERIES_MAX: usize = 2;
 
-/// What the control plane sees of the ingestion.
+/// A running ingestion, as the control plane sees it.
 pub struct IngestView {
     frames_address: SocketAddr,
     lines_address: SocketAddr,
@@ -18,7 +18,7 @@ pub struct IngestView {
     store: Arc<AnyStore>,
     tariffs: usize,
     failed: Arc<AtomicBool>,
-    askers: Arc<Semaphore>,
+    query_turns: Arc<Semaphore>,
 }
 
 // === impl IngestView ===
@@ -39,11 +39,11 @@ impl IngestView {
             store,
             tariffs,
             failed: Arc::default(),
-            askers: Arc::new(Semaphore::new(ASKERS_MAX)),
+            query_turns: Arc::new(Semaphore::new(QUERIES_MAX)),
         }
     }
 
-    /// Whether a part of it has ended that should not have.
+    /// Returns true if a part has ended unexpectedly.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
@@ -53,24 +53,24 @@ impl IngestView {
         Arc::clone(&self.failed)
     }
 
-    /// Whether it takes records in and stores them.
+    /// Returns true if it takes records in and stores them.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         !self.has_failed() && self.pipeline.snapshot().store_ok
     }
 
-    /// Who asks for sums takes turns.
-    pub(super) fn askers(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.askers)
+    /// Turns of requests for sums.
+    pub(super) fn query_turns(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.query_turns)
     }
 
-    /// Where frames arrive.
+    /// The address for frames.
     #[must_use]
     pub fn frames_address(&self) -> SocketAddr {
         self.frames_address
     }
 
-    /// Where lines arrive.
+    /// The address for lines.
     #[must_use]
     pub fn lines_address(&self) -> SocketAddr {
         self.lines_address
@@ -82,7 +82,7 @@ impl IngestView {
         &self.pipeline
     }
 
-    /// Where the records are.
+    /// The store of the records.
     #[must_use]
     pub fn store(&self) -> &Arc<AnyStore> {
         &self.store

@@ -1,23 +1,23 @@
 //! What a rejection says.
 
 use crate::support::{Answer, Client, TestGateway, eventually};
-use crate::traffic::{Flood, addresses, until_known, upstream};
-use crate::worker::{Worker, page};
+use crate::traffic::{Flood, addresses, until_known, upstream_toml};
+use crate::upstream::{Upstream, page};
 use http_body_util::Full;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Two workers that are full, and the answer to one more.
-async fn refused(settings: &str) -> (Answer, Vec<Worker>, TestGateway) {
-    let workers = Worker::several(2).await;
+/// Two upstreams that are full, and the answer to one more.
+async fn refused(settings: &str) -> (Answer, Vec<Upstream>, TestGateway) {
+    let upstreams = Upstream::several(2).await;
     let config = format!("[routing]\nactive_requests_threshold = 1\n{settings}");
-    let gateway = TestGateway::start(&config, &addresses(&workers));
+    let gateway = TestGateway::start(&config, &addresses(&upstreams));
     let held = Flood::of_gets(Client::new(gateway.address), 2);
-    eventually("both are full", || workers.iter().all(|worker| worker.active() == 1)).await;
+    eventually("both are full", || upstreams.iter().all(|upstream| upstream.active() == 1)).await;
     let answer = Client::new(gateway.address).get("/").await;
-    workers.iter().for_each(Worker::open);
+    upstreams.iter().for_each(Upstream::open);
     held.rest().await;
-    (answer, workers, gateway)
+    (answer, upstreams, gateway)
 }
 
 fn keys(body: &Value) -> BTreeSet<&str> {
@@ -26,7 +26,7 @@ fn keys(body: &Value) -> BTreeSet<&str> {
 
 #[tokio::test]
 async fn it_has_the_three_fields_of_the_document_and_what_is_needed_to_act() {
-    let (answer, _workers, _gateway) = refused("").await;
+    let (answer, _upstreams, _gateway) = refused("").await;
     let body = answer.json();
     assert_eq!(answer.status, 503);
     assert_eq!(answer.header("content-type"), "application/json");
@@ -37,16 +37,16 @@ async fn it_has_the_three_fields_of_the_document_and_what_is_needed_to_act() {
     assert_eq!(body["type"], "service_unavailable");
     assert_eq!(body["code"], 503);
     assert_eq!(body["reason"], "all_busy");
-    assert_eq!((&body["busy_workers"], &body["total_workers"]), (&json!(2), &json!(2)));
+    assert_eq!((&body["busy_upstreams"], &body["total_upstreams"]), (&json!(2), &json!(2)));
     assert_eq!(body["threshold"], "active_requests");
     let expected = [
-        "busy_workers",
+        "busy_upstreams",
         "code",
         "message",
         "reason",
         "retry_after_ms",
         "threshold",
-        "total_workers",
+        "total_upstreams",
         "type",
     ];
     assert_eq!(keys(&body), BTreeSet::from(expected));
@@ -63,11 +63,11 @@ async fn the_threshold_that_is_exceeded_is_named() {
         (page(&[(0, 1000, 10_001, 0)]), "active_prefill_tokens"),
         (page(&[(0, 1000, 0, 5)]), "active_requests"),
     ] {
-        let worker = Worker::start().await.telling(&page);
-        let config = "[routing]\nload = \"scrape\"\nscrape_interval_ms = 10\n\
+        let upstream = Upstream::start().await.telling(&page);
+        let config = "[routing]\nload_source = \"scrape\"\nscrape_interval_ms = 10\n\
                       active_decode_blocks_threshold = 0.85\nactive_requests_threshold = 5\n\
                       active_prefill_tokens_threshold = 10000\n";
-        let gateway = TestGateway::start(config, &[worker.address]);
+        let gateway = TestGateway::start(config, &[upstream.address]);
         until_known(&gateway).await;
         let answer = Client::new(gateway.address).get("/").await;
         assert_eq!(
@@ -78,11 +78,11 @@ async fn the_threshold_that_is_exceeded_is_named() {
 }
 
 #[tokio::test]
-async fn exactly_at_a_threshold_of_blocks_or_tokens_a_worker_is_not_busy_yet() {
-    let worker = Worker::start().await.telling(&page(&[(850, 1000, 10_000, 0)]));
-    let config = "[routing]\nload = \"scrape\"\nscrape_interval_ms = 10\n\
+async fn exactly_at_a_threshold_of_blocks_or_tokens_an_upstream_is_not_busy_yet() {
+    let upstream = Upstream::start().await.telling(&page(&[(850, 1000, 10_000, 0)]));
+    let config = "[routing]\nload_source = \"scrape\"\nscrape_interval_ms = 10\n\
                   active_decode_blocks_threshold = 0.85\nactive_prefill_tokens_threshold = 10000\n";
-    let gateway = TestGateway::start(config, &[worker.address]);
+    let gateway = TestGateway::start(config, &[upstream.address]);
     until_known(&gateway).await;
     assert_eq!(Client::new(gateway.address).get("/").await.status, 200);
 }
@@ -90,7 +90,7 @@ async fn exactly_at_a_threshold_of_blocks_or_tokens_a_worker_is_not_busy_yet() {
 #[tokio::test]
 async fn its_status_can_be_the_one_that_model_providers_use() {
     for status in [503, 529, 429] {
-        let (answer, _workers, _gateway) =
+        let (answer, _upstreams, _gateway) =
             refused(&format!("overload_status = \"{status}\"\n")).await;
         assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (status, &json!(status)));
         assert_eq!(answer.json()["reason"], "all_busy");
@@ -100,9 +100,9 @@ async fn its_status_can_be_the_one_that_model_providers_use() {
 
 #[tokio::test]
 async fn advice_differs_from_client_to_client() {
-    let worker = Worker::closed().await;
+    let upstream = Upstream::closed().await;
     let gateway =
-        TestGateway::start("[routing]\nactive_requests_threshold = 0\n", &[worker.address]);
+        TestGateway::start("[routing]\nactive_requests_threshold = 0\n", &[upstream.address]);
     let mut waits = BTreeSet::new();
     for _ in 0..20 {
         let answer = Client::new(gateway.address).get("/").await;
@@ -113,8 +113,8 @@ async fn advice_differs_from_client_to_client() {
 
 #[tokio::test]
 async fn a_model_that_nobody_serves_is_unavailable_and_not_overloaded() {
-    let worker = Worker::start().await;
-    let config = format!("[[model]]\nname = \"gone\"\n{}", upstream(&worker, &["here"]));
+    let upstream = Upstream::start().await;
+    let config = format!("[[model]]\nname = \"gone\"\n{}", upstream_toml(&upstream, &["here"]));
     let gateway = TestGateway::start(&config, &[]);
     let client = Client::new(gateway.address);
     let request = client.request("GET", "/").header("tidegate-model", "gone");
@@ -122,20 +122,20 @@ async fn a_model_that_nobody_serves_is_unavailable_and_not_overloaded() {
     let body = answer.json();
     assert_eq!(
         (answer.status.as_u16(), body["type"].as_str()),
-        (503, Some("no_workers_available"))
+        (503, Some("no_upstreams_available"))
     );
-    assert_eq!(body["reason"], "no_workers");
-    assert_eq!((&body["busy_workers"], &body["total_workers"]), (&json!(0), &json!(0)));
+    assert_eq!(body["reason"], "no_upstreams");
+    assert_eq!((&body["busy_upstreams"], &body["total_upstreams"]), (&json!(0), &json!(0)));
     assert!(answer.header("retry-after").parse::<u64>().unwrap() >= 1);
-    assert_eq!(gateway.stats().await["tasks"]["rejected"]["no_workers"], 1);
+    assert_eq!(gateway.stats().await["tasks"]["rejected"]["no_upstreams"], 1);
 }
 
 #[tokio::test]
 async fn grpc_is_told_in_trailers_alone() {
-    let worker = Worker::closed().await;
+    let upstream = Upstream::closed().await;
     let text = format!(
         "[routing]\nactive_requests_threshold = 0\n[[model]]\nname = \"gone\"\n{}",
-        upstream(&worker, &["here"])
+        upstream_toml(&upstream, &["here"])
     );
     let gateway = TestGateway::start(&text, &[]);
     let client = Client::h2(gateway.address);
@@ -155,9 +155,9 @@ async fn grpc_is_told_in_trailers_alone() {
 
 #[tokio::test]
 async fn grpc_is_told_of_a_full_outbox_in_the_same_way() {
-    let worker = Worker::closed().await;
+    let upstream = Upstream::closed().await;
     let config = "[outbox]\nconcurrency = 1\nqueue_size = 1\noverflow_size = 0\n";
-    let gateway = TestGateway::start(config, &[worker.address]);
+    let gateway = TestGateway::start(config, &[upstream.address]);
     let client = Client::h2(gateway.address);
     let call = || {
         let request = client.request("POST", "/x.Y/Z").header("content-type", "application/grpc");
@@ -167,7 +167,7 @@ async fn grpc_is_told_of_a_full_outbox_in_the_same_way() {
     let refused = calls.answers(1).await.remove(0);
     assert_eq!((refused.status.as_u16(), refused.header("grpc-status")), (200, "8"));
     assert!(refused.header("grpc-retry-pushback-ms").parse::<u64>().unwrap() > 0);
-    worker.open();
+    upstream.open();
     calls.rest().await;
     gateway.balances().await;
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{Client, TestGateway, eventually};
 use crate::traffic::{Flood, active, addresses, count, until_known};
-use crate::worker::{Worker, page};
+use crate::upstream::{Upstream, page};
 use serde_json::Value;
 
 /// What a run counted: all, would have been refused for this reason, and refused for any.
@@ -20,59 +20,59 @@ async fn tasks(gateway: &TestGateway, reason: &str) -> (u64, u64, u64) {
 }
 
 /// Twenty at once where there are four places: all are served.
-async fn nothing_is_refused(config: &str, workers: &[Worker], reason: &str, would: u64) {
+async fn nothing_is_refused(config: &str, upstreams: &[Upstream], reason: &str, would: u64) {
     let config = format!("dry_run = true\n{config}");
-    let gateway = TestGateway::start(&config, &addresses(workers));
+    let gateway = TestGateway::start(&config, &addresses(upstreams));
     if config.contains("scrape") {
         until_known(&gateway).await;
     }
     let flood = Flood::of_gets(Client::new(gateway.address), 20);
-    eventually("all of them are there", || active(workers) == 20).await;
-    workers.iter().for_each(Worker::open);
+    eventually("all of them are there", || active(upstreams) == 20).await;
+    upstreams.iter().for_each(Upstream::open);
     assert_eq!(count(&flood.rest().await, 200), 20, "{reason}");
     gateway.balances().await;
     assert_eq!(tasks(&gateway, reason).await, (20, would, 0), "{reason}");
     let metrics = Client::new(gateway.admin).get("/metrics").await;
-    let line = format!("tidegate_tasks_would_reject_total{{reason=\"{reason}\"}} {would}\n");
+    let line = format!("tidegate_requests_would_reject_total{{reason=\"{reason}\"}} {would}\n");
     assert!(metrics.text().contains(&line), "{line}");
     assert!(metrics.text().contains("tidegate_dry_run 1\n"));
 }
 
 #[tokio::test]
 async fn busy_thresholds_only_count() {
-    let scraped = "load = \"scrape\"\nscrape_interval_ms = 600000\n";
+    let scraped = "load_source = \"scrape\"\nscrape_interval_ms = 600000\n";
     for (config, page) in [
         ("active_requests_threshold = 4\n".to_owned(), page(&[])),
         ("active_prefill_tokens_threshold = 4\n".to_owned(), page(&[])),
         (format!("{scraped}active_decode_blocks_threshold = 0.5\n"), page(&[(0, 8, 0, 0)])),
     ] {
-        let workers = [Worker::closed().await.telling(&page)];
-        nothing_is_refused(&format!("[routing]\n{config}"), &workers, "all_busy", 16).await;
+        let upstreams = [Upstream::closed().await.telling(&page)];
+        nothing_is_refused(&format!("[routing]\n{config}"), &upstreams, "all_busy", 16).await;
     }
 }
 
 #[tokio::test]
 async fn the_gateway_s_own_limits_only_count() {
-    let workers = [Worker::closed().await];
+    let upstreams = [Upstream::closed().await];
     let config =
         "[admission]\nglobal_limit = 64\nhigh_limit = 8\nnormal_limit = 4\nlow_limit = 4\n";
-    nothing_is_refused(config, &workers, "priority_limit", 16).await;
-    let workers = [Worker::closed().await];
+    nothing_is_refused(config, &upstreams, "priority_limit", 16).await;
+    let upstreams = [Upstream::closed().await];
     let config = "[admission]\nglobal_limit = 4\nhigh_limit = 4\nnormal_limit = 4\nlow_limit = 4\n\
                   critical_reserve = 0\n";
-    nothing_is_refused(config, &workers, "global_limit", 16).await;
+    nothing_is_refused(config, &upstreams, "global_limit", 16).await;
 }
 
 #[tokio::test]
 async fn a_full_outbox_only_counts() {
-    let workers = [Worker::closed().await];
+    let upstreams = [Upstream::closed().await];
     let config =
         "[outbox]\nconcurrency = 3\nqueue_size = 1\noverflow_size = 0\nwait_max_ms = 3600000\n";
     let config = format!("dry_run = true\n{config}");
-    let gateway = TestGateway::start(&config, &addresses(&workers));
+    let gateway = TestGateway::start(&config, &addresses(&upstreams));
     let flood = Flood::of_gets(Client::new(gateway.address), 20);
-    eventually("all but the one that waits are there", || active(&workers) == 19).await;
-    workers[0].open();
+    eventually("all but the one that waits are there", || active(&upstreams) == 19).await;
+    upstreams[0].open();
     assert_eq!(count(&flood.rest().await, 200), 20);
     gateway.balances().await;
     assert_eq!(tasks(&gateway, "outbox_full").await, (20, 16, 0));
@@ -80,20 +80,20 @@ async fn a_full_outbox_only_counts() {
 
 #[tokio::test]
 async fn a_wait_that_is_too_long_only_counts() {
-    let workers = [Worker::closed().await];
+    let upstreams = [Upstream::closed().await];
     let config = "[outbox]\nconcurrency = 4\nwait_max_ms = 20\n";
-    nothing_is_refused(config, &workers, "outbox_wait", 16).await;
+    nothing_is_refused(config, &upstreams, "outbox_wait", 16).await;
 }
 
 #[tokio::test]
 async fn a_share_that_is_used_up_only_counts() {
-    let workers = Worker::several(2).await;
+    let upstreams = Upstream::several(2).await;
     let config = "dry_run = true\n[admission]\nglobal_limit = 80\nhigh_limit = 40\n\
                   normal_limit = 40\nlow_limit = 10\n[outbox]\nshare = 0.1\n";
-    let gateway = TestGateway::start(config, &addresses(&workers));
+    let gateway = TestGateway::start(config, &addresses(&upstreams));
     let flood = Flood::of_gets(Client::new(gateway.address), 20);
-    eventually("all of them are there", || active(&workers) == 20).await;
-    workers.iter().for_each(Worker::open);
+    eventually("all of them are there", || active(&upstreams) == 20).await;
+    upstreams.iter().for_each(Upstream::open);
     assert_eq!(count(&flood.rest().await, 200), 20);
     let (issued, would, rejected) = tasks(&gateway, "upstream_share").await;
     assert_eq!((issued, rejected), (20, 0));
@@ -101,9 +101,9 @@ async fn a_share_that_is_used_up_only_counts() {
 }
 
 #[tokio::test]
-async fn workers_that_are_starting_only_count() {
-    let workers = [Worker::closed().await.telling(&page(&[(0, 0, 0, 0)]))];
-    let config = "[routing]\nload = \"scrape\"\nscrape_interval_ms = 600000\n\
+async fn upstreams_that_are_starting_only_count() {
+    let upstreams = [Upstream::closed().await.telling(&page(&[(0, 0, 0, 0)]))];
+    let config = "[routing]\nload_source = \"scrape\"\nscrape_interval_ms = 600000\n\
                   active_decode_blocks_threshold = 0.5\n";
-    nothing_is_refused(config, &workers, "no_workers", 20).await;
+    nothing_is_refused(config, &upstreams, "no_upstreams", 20).await;
 }

@@ -3,7 +3,7 @@
 
 use crate::support::{Answer, Client, TestGateway, eventually};
 use crate::traffic::{Flood, post};
-use crate::worker::Worker;
+use crate::upstream::Upstream;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Channel};
 use std::convert::Infallible;
@@ -13,19 +13,19 @@ use tokio::net::TcpStream;
 const MEGABYTE: usize = 1_000_000;
 
 /// A gateway whose one place is taken.
-async fn busy_gateway() -> (Worker, TestGateway, Flood) {
-    let worker = Worker::closed().await;
+async fn busy_gateway() -> (Upstream, TestGateway, Flood) {
+    let upstream = Upstream::closed().await;
     let gateway =
-        TestGateway::start("[routing]\nactive_requests_threshold = 1\n", &[worker.address]);
+        TestGateway::start("[routing]\nactive_requests_threshold = 1\n", &[upstream.address]);
     let held = Flood::of_gets(Client::new(gateway.address), 1);
-    eventually("the place is taken", || worker.active() == 1).await;
-    (worker, gateway, held)
+    eventually("the place is taken", || upstream.active() == 1).await;
+    (upstream, gateway, held)
 }
 
-async fn ends_well(worker: &Worker, gateway: &TestGateway, held: Flood) {
-    worker.open();
+async fn ends_well(upstream: &Upstream, gateway: &TestGateway, held: Flood) {
+    upstream.open();
     assert_eq!(held.rest().await[0].status, 200);
-    assert_eq!(worker.came().len(), 1, "nothing of what was refused was sent");
+    assert_eq!(upstream.came().len(), 1, "nothing of what was refused was sent");
     gateway.balances().await;
 }
 
@@ -40,7 +40,7 @@ async fn answer_to(gateway: &TestGateway, head: &str) -> String {
 
 #[tokio::test]
 async fn the_answer_comes_before_a_body_that_never_does() {
-    let (worker, gateway, held) = busy_gateway().await;
+    let (upstream, gateway, held) = busy_gateway().await;
     for framing in [
         "content-length: 1000000\r\n",
         "transfer-encoding: chunked\r\n",
@@ -54,12 +54,12 @@ async fn the_answer_comes_before_a_body_that_never_does() {
         assert!(answer.contains("\r\nconnection: close\r\n"), "{framing}: {answer}");
         assert!(answer.contains("All workers are busy"), "{framing}: {answer}");
     }
-    ends_well(&worker, &gateway, held).await;
+    ends_well(&upstream, &gateway, held).await;
 }
 
 #[tokio::test]
 async fn a_client_that_sends_a_megabyte_all_the_same_reads_its_answer() {
-    let (worker, gateway, held) = busy_gateway().await;
+    let (upstream, gateway, held) = busy_gateway().await;
     for chunked in [false, true] {
         let mut tcp = TcpStream::connect(gateway.address).await.unwrap();
         let framing =
@@ -77,12 +77,12 @@ async fn a_client_that_sends_a_megabyte_all_the_same_reads_its_answer() {
         read.expect("closed in order, not reset over the answer");
         assert!(answer.starts_with(b"HTTP/1.1 503"));
     }
-    ends_well(&worker, &gateway, held).await;
+    ends_well(&upstream, &gateway, held).await;
 }
 
 #[tokio::test]
 async fn over_http2_the_answer_comes_before_the_body_and_the_connection_goes_on() {
-    let (worker, gateway, held) = busy_gateway().await;
+    let (upstream, gateway, held) = busy_gateway().await;
     let io = hyper_util::rt::TokioIo::new(TcpStream::connect(gateway.address).await.unwrap());
     let executor = hyper_util::rt::TokioExecutor::new();
     let (mut sender, connection) =
@@ -105,7 +105,7 @@ async fn over_http2_the_answer_comes_before_the_body_and_the_connection_goes_on(
         }
     }
     drop(bodies);
-    ends_well(&worker, &gateway, held).await;
+    ends_well(&upstream, &gateway, held).await;
     let (_, body) = Channel::<Bytes, Infallible>::new(1);
     let request = client.request("POST", "/").body(body).unwrap();
     assert!(sender.send_request(request).await.is_ok(), "the connection is of use still");
@@ -113,7 +113,7 @@ async fn over_http2_the_answer_comes_before_the_body_and_the_connection_goes_on(
 
 #[tokio::test]
 async fn a_short_body_does_not_cost_the_connection() {
-    let (worker, gateway, held) = busy_gateway().await;
+    let (upstream, gateway, held) = busy_gateway().await;
     let client = Client::new(gateway.address);
     let io = hyper_util::rt::TokioIo::new(TcpStream::connect(gateway.address).await.unwrap());
     let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_short_body_does_not_cost_the_connection() {
         assert_eq!(answer.status, 503);
         assert!(!answer.headers.contains_key("connection"), "{:?}", answer.headers);
     }
-    worker.open();
+    upstream.open();
     held.rest().await;
     gateway.balances().await;
     sender.ready().await.unwrap();
@@ -135,9 +135,10 @@ async fn a_short_body_does_not_cost_the_connection() {
 
 #[tokio::test]
 async fn where_all_models_are_busy_no_body_is_looked_into_for_its_model() {
-    let (a, b) = (Worker::closed().await, Worker::closed().await);
+    let (a, b) = (Upstream::closed().await, Upstream::closed().await);
     let text = "[routing]\nactive_requests_threshold = 0\n".to_owned();
-    let upstreams = [crate::traffic::upstream(&a, &["a"]), crate::traffic::upstream(&b, &["b"])];
+    let upstreams =
+        [crate::traffic::upstream_toml(&a, &["a"]), crate::traffic::upstream_toml(&b, &["b"])];
     let gateway = TestGateway::start(&(text + &upstreams.concat()), &[]);
     let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
                 content-length: 1000000\r\n\r\n";

@@ -1,16 +1,17 @@
 //! A destination that hangs stands in nobody's way.
 
 use crate::support::{Client, TestGateway, eventually};
-use crate::traffic::{CHAT, Flood, chat, count, post, post_json, until, upstream};
-use crate::worker::Worker;
+use crate::traffic::{CHAT, Flood, chat, count, post, post_json, until, upstream_toml};
+use crate::upstream::Upstream;
 use std::net::TcpListener;
 
 const LIMITS: &str = "[admission]\nglobal_limit = 40\nhigh_limit = 20\nnormal_limit = 20\n\
                       low_limit = 10\n";
 
-async fn hanging_and_well(config: &str) -> (Worker, Worker, TestGateway) {
-    let (hanging, well) = (Worker::closed().await, Worker::start().await);
-    let config = format!("{config}\n{}{}", upstream(&hanging, &["a"]), upstream(&well, &["b"]));
+async fn hanging_and_well(config: &str) -> (Upstream, Upstream, TestGateway) {
+    let (hanging, well) = (Upstream::closed().await, Upstream::start().await);
+    let config =
+        format!("{config}\n{}{}", upstream_toml(&hanging, &["a"]), upstream_toml(&well, &["b"]));
     let gateway = TestGateway::start(&config, &[]);
     (hanging, well, gateway)
 }
@@ -79,11 +80,11 @@ async fn a_line_before_the_hanging_one_does_not_hold_the_other_up() {
 async fn one_that_accepts_and_never_answers_is_like_one_that_hangs() {
     // Connections stand in its backlog, and nobody ever takes them.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
-    let well = Worker::start().await;
+    let well = Upstream::start().await;
     let config = format!(
         "{LIMITS}[[upstream]]\nurl = \"http://{}\"\nmodels = [\"a\"]\n{}",
         mute.local_addr().unwrap(),
-        upstream(&well, &["b"])
+        upstream_toml(&well, &["b"])
     );
     let gateway = TestGateway::start(&config, &[]);
     let client = Client::new(gateway.address);

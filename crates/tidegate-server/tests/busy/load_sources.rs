@@ -4,10 +4,10 @@ use crate::support::{Answer, Client, TestGateway};
 use crate::traffic::{
     CHAT, Flood, chat, fast_mock, post, post_json, slow_mock, status, until, until_known,
 };
-use crate::worker::{Worker, page};
+use crate::upstream::{Upstream, page};
 use http_body_util::Full;
 use serde_json::{Value, json};
-use tidegate_server::mock::MetricsStyle;
+use tidegate_testkit::mock::MetricsStyle;
 
 const STYLES: [(MetricsStyle, &str, bool); 6] = [
     (MetricsStyle::Vllm, "vllm", true),
@@ -18,7 +18,7 @@ const STYLES: [(MetricsStyle, &str, bool); 6] = [
     (MetricsStyle::Tidegate, "tidegate", true),
 ];
 
-const SCRAPED: &str = "[routing]\nload = \"scrape\"\nscrape_interval_ms = 20\n";
+const SCRAPED: &str = "[routing]\nload_source = \"scrape\"\nscrape_interval_ms = 20\n";
 
 fn rank(stats: &Value) -> Value {
     stats["upstreams"][0]["load"]["ranks"][0].clone()
@@ -51,7 +51,7 @@ async fn every_kind_of_server_is_recognised_and_its_requests_count() {
         assert_eq!(status(&gateway).await, 200, "{kind}");
         let metrics = Client::new(gateway.admin).get("/metrics").await;
         let info = format!(
-            "tidegate_worker_kind_info{{worker=\"{}\",kind=\"{kind}\"}} 1\n",
+            "tidegate_upstream_kind_info{{upstream=\"{}\",kind=\"{kind}\"}} 1\n",
             mock.address()
         );
         assert!(metrics.text().contains(&info), "{kind}");
@@ -117,7 +117,7 @@ fn by_headers(orca: &str) -> String {
 
 fn by_headers_for(ttl_ms: u64, orca: &str) -> String {
     format!(
-        "[routing]\nload = \"headers\"\norca = \"{orca}\"\nreport_ttl_ms = {ttl_ms}\n\
+        "[routing]\nload_source = \"headers\"\norca = \"{orca}\"\nreport_ttl_ms = {ttl_ms}\n\
          active_decode_blocks_threshold = 0.85\n"
     )
 }
@@ -125,12 +125,12 @@ fn by_headers_for(ttl_ms: u64, orca: &str) -> String {
 #[tokio::test]
 async fn load_in_the_headers_of_answers_is_asked_for_read_and_kept_from_the_client() {
     for told in [BUSY_TEXT, BUSY_JSON] {
-        let worker = Worker::start().await;
-        worker.tell_in_headers(told);
-        let gateway = TestGateway::start(&by_headers("ask"), &[worker.address]);
+        let upstream = Upstream::start().await;
+        upstream.tell_in_headers(told);
+        let gateway = TestGateway::start(&by_headers("ask"), &[upstream.address]);
         let first = Client::new(gateway.address).get("/").await;
         assert_eq!(first.status, 200, "nothing is known yet");
-        assert_eq!(worker.last().headers["endpoint-load-metrics-format"], "text");
+        assert_eq!(upstream.last().headers["endpoint-load-metrics-format"], "text");
         assert!(!first.headers.contains_key("endpoint-load-metrics"), "{:?}", first.headers);
         let stats = gateway.stats().await;
         assert_eq!(stats["upstreams"][0]["load_source"]["orca"], true);
@@ -141,9 +141,9 @@ async fn load_in_the_headers_of_answers_is_asked_for_read_and_kept_from_the_clie
 
 #[tokio::test]
 async fn load_in_the_headers_of_answers_grows_old() {
-    let worker = Worker::start().await;
-    worker.tell_in_headers(BUSY_TEXT);
-    let gateway = TestGateway::start(&by_headers_for(300, "ask"), &[worker.address]);
+    let upstream = Upstream::start().await;
+    upstream.tell_in_headers(BUSY_TEXT);
+    let gateway = TestGateway::start(&by_headers_for(300, "ask"), &[upstream.address]);
     assert_eq!(status(&gateway).await, 200, "nothing is known yet");
     assert_eq!(gateway.stats().await["upstreams"][0]["load_source"]["orca"], true, "it was read");
     // Who is refused brings no news; that its word grows old does.
@@ -154,12 +154,12 @@ async fn load_in_the_headers_of_answers_grows_old() {
 #[tokio::test]
 async fn headers_that_nobody_asked_for_pass_on_to_the_client() {
     for (orca, read) in [("read", true), ("off", false)] {
-        let worker = Worker::start().await;
-        worker.tell_in_headers(BUSY_TEXT);
-        let gateway = TestGateway::start(&by_headers(orca), &[worker.address]);
+        let upstream = Upstream::start().await;
+        upstream.tell_in_headers(BUSY_TEXT);
+        let gateway = TestGateway::start(&by_headers(orca), &[upstream.address]);
         let first = Client::new(gateway.address).get("/").await;
         assert_eq!(first.header("endpoint-load-metrics"), BUSY_TEXT, "{orca}");
-        assert!(!worker.last().headers.contains_key("endpoint-load-metrics-format"), "{orca}");
+        assert!(!upstream.last().headers.contains_key("endpoint-load-metrics-format"), "{orca}");
         assert_eq!(gateway.stats().await["upstreams"][0]["load_source"]["orca"], read, "{orca}");
         assert_eq!(status(&gateway).await, if read { 503 } else { 200 }, "{orca}");
     }
@@ -179,31 +179,31 @@ async fn a_server_as_it_is_answers_in_the_form_that_is_asked_for() {
 
 #[tokio::test]
 async fn with_headers_alone_nothing_else_is_sent_to_a_server() {
-    let worker = Worker::start().await.telling(&page(&[(990, 1000, 0, 9)]));
-    let gateway = TestGateway::start(&by_headers("read"), &[worker.address]);
+    let upstream = Upstream::start().await.telling(&page(&[(990, 1000, 0, 9)]));
+    let gateway = TestGateway::start(&by_headers("read"), &[upstream.address]);
     for _ in 0..20 {
         assert_eq!(status(&gateway).await, 200);
     }
-    assert_eq!(worker.pages_asked(), 0);
+    assert_eq!(upstream.pages_asked(), 0);
 }
 
 #[tokio::test]
-async fn a_worker_can_be_asked_for_by_name() {
-    let workers = [Worker::start().await, Worker::start().await];
+async fn an_upstream_can_be_asked_for_by_name() {
+    let upstreams = [Upstream::start().await, Upstream::start().await];
     let config = "[routing]\npick = \"direct\"\nactive_requests_threshold = 1\n";
-    let gateway = TestGateway::start(config, &[workers[0].address, workers[1].address]);
+    let gateway = TestGateway::start(config, &[upstreams[0].address, upstreams[1].address]);
     let client = Client::new(gateway.address);
     let ask = async |name: String| -> Answer {
-        let request = client.request("GET", "/").header("tidegate-worker", name);
+        let request = client.request("GET", "/").header("tidegate-upstream", name);
         client.send(request.body(Full::default()).unwrap()).await
     };
     for _ in 0..5 {
-        assert_eq!(ask(workers[1].address.to_string()).await.status, 200);
+        assert_eq!(ask(upstreams[1].address.to_string()).await.status, 200);
     }
-    assert_eq!((workers[0].came().len(), workers[1].came().len()), (0, 5));
+    assert_eq!((upstreams[0].came().len(), upstreams[1].came().len()), (0, 5));
     let unknown = ask("nobody:1".to_owned()).await;
     assert_eq!(
         (unknown.status.as_u16(), &unknown.json()["reason"]),
-        (400, &json!("unknown_worker"))
+        (400, &json!("unknown_upstream"))
     );
 }

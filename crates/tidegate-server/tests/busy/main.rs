@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on should say where.
 
-//! Busy-aware routing and outboxes through the real gateway, on real sockets, in front of workers that do as they
-//! are told and of mocks.
+//! Busy-aware routing and outboxes through the real gateway, on real sockets, in front of scripted upstreams and
+//! mocks.
 
 mod answers;
 mod dry_run;
@@ -22,5 +22,5 @@ mod support;
 mod threshold_api;
 mod threshold_errors;
 mod traffic;
+mod upstream;
 mod vanishing;
-mod worker;

@@ -2,16 +2,16 @@
 
 use crate::support::{Answer, Client, TestGateway, eventually};
 use crate::traffic::{
-    CHAT, Flood, chat, count, fast_mock, post, post_json, slow_mock, until, upstream,
+    CHAT, Flood, chat, count, fast_mock, post, post_json, slow_mock, until, upstream_toml,
 };
-use crate::worker::{Worker, page};
+use crate::upstream::{Upstream, page};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-/// A gateway before a worker of model `a` and one of model `b`.
-async fn two_models(config: &str) -> (Worker, Worker, TestGateway) {
-    let (a, b) = (Worker::start().await, Worker::start().await);
-    let config = format!("{config}\n{}{}", upstream(&a, &["a"]), upstream(&b, &["b"]));
+/// A gateway before an upstream of model `a` and one of model `b`.
+async fn two_models(config: &str) -> (Upstream, Upstream, TestGateway) {
+    let (a, b) = (Upstream::start().await, Upstream::start().await);
+    let config = format!("{config}\n{}{}", upstream_toml(&a, &["a"]), upstream_toml(&b, &["b"]));
     let gateway = TestGateway::start(&config, &[]);
     (a, b, gateway)
 }
@@ -31,10 +31,10 @@ async fn the_model_is_read_from_the_json() {
         assert_eq!(post_json(gateway.address, CHAT, &chat("a")).await.status, 200);
         assert_eq!(post_json(gateway.address, CHAT, &chat("b")).await.status, 200);
     }
-    for (worker, model) in [(a, "a"), (b, "b")] {
-        assert_eq!(worker.came().len(), 10, "{model}");
+    for (upstream, model) in [(a, "a"), (b, "b")] {
+        assert_eq!(upstream.came().len(), 10, "{model}");
         let of = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap()["model"].clone();
-        assert!(worker.came().iter().all(|one| of(&one.body) == model));
+        assert!(upstream.came().iter().all(|one| of(&one.body) == model));
     }
 }
 
@@ -86,7 +86,7 @@ async fn a_busy_model_is_refused_while_another_is_served() {
     let mut of_b = Flood::new(client, 20, || post(client, CHAT, chat("b").to_string()));
     let refused = of_a.answers(18).await;
     assert_eq!(count(&refused, 503), 18);
-    assert_eq!(refused[0].json()["total_workers"], 1, "of this model");
+    assert_eq!(refused[0].json()["total_upstreams"], 1, "of this model");
     assert_eq!(count(&of_b.answers(15).await, 503), 15);
     eventually("each has its own", || (a.active(), b.active()) == (2, 5)).await;
     b.open();
@@ -109,7 +109,7 @@ async fn models_are_learned_from_the_servers() {
         })
     };
     let (a, b) = (named("a"), named("b"));
-    let config = "[routing]\nload = \"scrape\"\n";
+    let config = "[routing]\nload_source = \"scrape\"\n";
     let gateway = TestGateway::start(config, &[a.address(), b.address()]);
     until(&gateway, "all models are known", |stats| stats["models"].as_array().unwrap().len() >= 4)
         .await;
@@ -133,17 +133,17 @@ async fn models_are_learned_from_the_servers() {
 
 #[tokio::test]
 async fn a_server_that_is_just_starting_is_asked_for_its_models_again_soon() {
-    let worker = Worker::start().await.telling(&page(&[(0, 1000, 0, 0)]));
-    worker.start_models();
-    let config = "[routing]\nload = \"scrape\"\nscrape_interval_ms = 10\n\
+    let upstream = Upstream::start().await.telling(&page(&[(0, 1000, 0, 0)]));
+    upstream.start_models();
+    let config = "[routing]\nload_source = \"scrape\"\nscrape_interval_ms = 10\n\
                   active_requests_threshold = 3\n";
-    let gateway = TestGateway::start(config, &[worker.address]);
-    eventually("it was asked", || worker.models_asked() > 0).await;
-    let before = worker.pages_asked();
-    worker.tell_model("late");
+    let gateway = TestGateway::start(config, &[upstream.address]);
+    eventually("it was asked", || upstream.models_asked() > 0).await;
+    let before = upstream.pages_asked();
+    upstream.tell_model("late");
     until(&gateway, "the model is known", |stats| stats["models"][0]["model"] == "late").await;
     // Those who told their models are asked again after some 1,500.
-    let pages = worker.pages_asked() - before;
+    let pages = upstream.pages_asked() - before;
     assert!(pages < 500, "{pages} pages of metrics were read meanwhile");
 }
 
@@ -151,7 +151,7 @@ async fn a_server_that_is_just_starting_is_asked_for_its_models_again_soon() {
 async fn a_full_server_of_one_model_is_no_trouble_to_the_other() {
     let full = slow_mock(|config| config.models = vec!["a".to_owned()]);
     let idle = fast_mock(|config| config.models = vec!["b".to_owned()]);
-    let config = "[routing]\nload = \"scrape\"\nscrape_interval_ms = 20\n\
+    let config = "[routing]\nload_source = \"scrape\"\nscrape_interval_ms = 20\n\
                   active_requests_threshold = 3\n";
     let gateway = TestGateway::start(config, &[full.address(), idle.address()]);
     until(&gateway, "both models are known", |stats| stats["models"][1]["model"] == "b").await;

@@ -2,7 +2,7 @@
 
 use crate::support::{Answer, Client, TestGateway, eventually};
 use crate::traffic::{Flood, count, until};
-use crate::worker::Worker;
+use crate::upstream::Upstream;
 use http_body_util::Full;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -14,11 +14,11 @@ fn one_at_a_time(waiting: usize) -> String {
 
 /// How many wait, and how many ever did.
 fn waiting(gateway: &TestGateway) -> (usize, u64) {
-    let queue = gateway.inner().shared().fleet.stats()[0].outbox.queue;
+    let queue = gateway.inner().fleet().stats()[0].outbox.queue;
     (queue.primary_size + queue.overflow_size, queue.total_enqueued)
 }
 
-/// Sends one and returns when it waits, or is at the worker.
+/// Sends one and returns when it waits, or is at the upstream.
 async fn send(
     gateway: &TestGateway,
     path: &'static str,
@@ -32,8 +32,8 @@ async fn send(
     sent
 }
 
-fn paths(worker: &Worker) -> Vec<String> {
-    worker.came().into_iter().map(|one| one.path).collect()
+fn paths(upstream: &Upstream) -> Vec<String> {
+    upstream.came().into_iter().map(|one| one.path).collect()
 }
 
 async fn assert_refused(answer: JoinHandle<Answer>, reason: &str) {
@@ -47,31 +47,31 @@ async fn assert_refused(answer: JoinHandle<Answer>, reason: &str) {
 
 #[tokio::test]
 async fn first_come_first_served() {
-    let worker = Worker::closed().await;
-    let gateway = TestGateway::start(&one_at_a_time(100), &[worker.address]);
+    let upstream = Upstream::closed().await;
+    let gateway = TestGateway::start(&one_at_a_time(100), &[upstream.address]);
     let names = ["/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7", "/8", "/9"];
     let mut sent = Vec::new();
     for name in names {
         sent.push(send(&gateway, name, "normal").await);
     }
     assert_eq!(waiting(&gateway), (9, 10));
-    eventually("one of them is there", || worker.active() == 1).await;
-    worker.open();
+    eventually("one of them is there", || upstream.active() == 1).await;
+    upstream.open();
     for one in sent {
         assert_eq!(one.await.unwrap().status, 200);
     }
-    assert_eq!(paths(&worker), names);
-    assert_eq!(worker.peak(), 1);
+    assert_eq!(paths(&upstream), names);
+    assert_eq!(upstream.peak(), 1);
     gateway.balances().await;
 }
 
 #[tokio::test]
 async fn never_more_than_so_many_are_sent_at_once() {
-    let worker = Worker::start().await;
-    let gateway = TestGateway::start("[outbox]\nconcurrency = 3\n", &[worker.address]);
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start("[outbox]\nconcurrency = 3\n", &[upstream.address]);
     let answers = Flood::of_gets(Client::new(gateway.address), 200).rest().await;
     assert_eq!(count(&answers, 200), 200);
-    assert!(worker.peak() <= 3, "{}", worker.peak());
+    assert!(upstream.peak() <= 3, "{}", upstream.peak());
     gateway.balances().await;
 }
 
@@ -80,8 +80,8 @@ async fn at_the_bound_one_is_refused_for_each_that_comes_and_the_newest_stay() {
     for (priority, stays) in
         [("high", ["/1", "/2"]), ("normal", ["/2", "/3"]), ("low", ["/2", "/3"])]
     {
-        let worker = Worker::closed().await;
-        let gateway = TestGateway::start(&one_at_a_time(2), &[worker.address]);
+        let upstream = Upstream::closed().await;
+        let gateway = TestGateway::start(&one_at_a_time(2), &[upstream.address]);
         let mut sent = Vec::new();
         for name in ["/0", "/1", "/2", "/3"] {
             sent.push((name, send(&gateway, name, priority).await));
@@ -91,11 +91,11 @@ async fn at_the_bound_one_is_refused_for_each_that_comes_and_the_newest_stay() {
         let (refused, answer) = sent.remove(at);
         assert!(!stays.contains(&refused), "{priority}: {refused}");
         assert_refused(answer, "outbox_full").await;
-        worker.open();
+        upstream.open();
         for (_, one) in sent {
             assert_eq!(one.await.unwrap().status, 200);
         }
-        assert_eq!(paths(&worker), ["/0", stays[0], stays[1]], "{priority}");
+        assert_eq!(paths(&upstream), ["/0", stays[0], stays[1]], "{priority}");
         assert_eq!(gateway.stats().await["tasks"]["rejected"]["outbox_full"], 1);
         gateway.balances().await;
     }
@@ -103,8 +103,8 @@ async fn at_the_bound_one_is_refused_for_each_that_comes_and_the_newest_stay() {
 
 #[tokio::test]
 async fn a_high_takes_the_place_of_a_low_and_not_the_other_way_round() {
-    let worker = Worker::closed().await;
-    let gateway = TestGateway::start(&one_at_a_time(3), &[worker.address]);
+    let upstream = Upstream::closed().await;
+    let gateway = TestGateway::start(&one_at_a_time(3), &[upstream.address]);
     let first = send(&gateway, "/first", "normal").await;
     let (low, normal) =
         (send(&gateway, "/low", "low").await, send(&gateway, "/normal", "normal").await);
@@ -116,73 +116,73 @@ async fn a_high_takes_the_place_of_a_low_and_not_the_other_way_round() {
     // Nobody is below it now.
     assert_refused(send(&gateway, "/newest", "high").await, "outbox_full").await;
     assert_refused(send(&gateway, "/another", "low").await, "outbox_full").await;
-    worker.open();
+    upstream.open();
     for one in [first, old, new, newer] {
         assert_eq!(one.await.unwrap().status, 200);
     }
-    assert_eq!(paths(&worker), ["/first", "/old", "/new", "/newer"]);
+    assert_eq!(paths(&upstream), ["/first", "/old", "/new", "/newer"]);
     gateway.balances().await;
 }
 
 #[tokio::test]
 async fn whoever_waits_too_long_is_told_so() {
-    let worker = Worker::closed().await;
+    let upstream = Upstream::closed().await;
     let config = format!("{}wait_max_ms = 50\n", one_at_a_time(10));
-    let gateway = TestGateway::start(&config, &[worker.address]);
+    let gateway = TestGateway::start(&config, &[upstream.address]);
     let first = send(&gateway, "/first", "normal").await;
     for _ in 0..3 {
         assert_refused(send(&gateway, "/late", "normal").await, "outbox_wait").await;
     }
     assert_eq!(gateway.stats().await["tasks"]["rejected"]["outbox_wait"], 3);
-    worker.open();
+    upstream.open();
     assert_eq!(first.await.unwrap().status, 200);
     assert_eq!(send(&gateway, "/next", "normal").await.await.unwrap().status, 200);
-    assert_eq!(paths(&worker), ["/first", "/next"]);
+    assert_eq!(paths(&upstream), ["/first", "/next"]);
     gateway.balances().await;
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_gives_its_place_in_the_line_to_another() {
-    let worker = Worker::closed().await;
-    let gateway = TestGateway::start(&one_at_a_time(2), &[worker.address]);
+    let upstream = Upstream::closed().await;
+    let gateway = TestGateway::start(&one_at_a_time(2), &[upstream.address]);
     let first = send(&gateway, "/first", "high").await;
     let (leaves, stays) =
         (send(&gateway, "/leaves", "high").await, send(&gateway, "/stays", "high").await);
     leaves.abort();
     eventually("it has left", || gateway.in_flight() == 2).await;
     let comes = send(&gateway, "/comes", "high").await;
-    worker.open();
+    upstream.open();
     for one in [first, stays, comes] {
         assert_eq!(one.await.unwrap().status, 200);
     }
-    assert_eq!(paths(&worker), ["/first", "/stays", "/comes"]);
+    assert_eq!(paths(&upstream), ["/first", "/stays", "/comes"]);
     gateway.balances().await;
 }
 
 #[tokio::test]
 async fn when_the_one_that_is_sent_leaves_the_next_one_s_turn_comes() {
-    let worker = Worker::closed().await;
-    let gateway = TestGateway::start(&one_at_a_time(10), &[worker.address]);
+    let upstream = Upstream::closed().await;
+    let gateway = TestGateway::start(&one_at_a_time(10), &[upstream.address]);
     let first = send(&gateway, "/first", "normal").await;
     let second = send(&gateway, "/second", "normal").await;
-    eventually("the first is there", || worker.active() == 1).await;
+    eventually("the first is there", || upstream.active() == 1).await;
     first.abort();
-    eventually("the second is there", || paths(&worker).contains(&"/second".to_owned())).await;
-    worker.open();
+    eventually("the second is there", || paths(&upstream).contains(&"/second".to_owned())).await;
+    upstream.open();
     assert_eq!(second.await.unwrap().status, 200);
     gateway.balances().await;
 }
 
 #[tokio::test]
 async fn who_has_left_does_not_count_as_waiting() {
-    let worker = Worker::closed().await;
-    let gateway = TestGateway::start(&one_at_a_time(10), &[worker.address]);
+    let upstream = Upstream::closed().await;
+    let gateway = TestGateway::start(&one_at_a_time(10), &[upstream.address]);
     let first = send(&gateway, "/first", "normal").await;
     let mut waiting = Vec::new();
     for _ in 0..10 {
         waiting.push(send(&gateway, "/waits", "normal").await);
     }
-    until(&gateway, "it is slow", |stats| stats["slow_destinations"] == 1).await;
+    until(&gateway, "it is slow", |stats| stats["slow_upstreams"] == 1).await;
     waiting.iter().for_each(JoinHandle::abort);
     // The upstream hangs on, but nobody waits for it.
     let nobody = |stats: &Value| {
@@ -190,16 +190,16 @@ async fn who_has_left_does_not_count_as_waiting() {
         outbox["primary_size"] == 0 && outbox["state"] == "HEALTHY"
     };
     until(&gateway, "nobody waits", nobody).await;
-    until(&gateway, "the alert is over", |stats| stats["slow_destinations"] == 0).await;
-    worker.open();
+    until(&gateway, "the alert is over", |stats| stats["slow_upstreams"] == 0).await;
+    upstream.open();
     assert_eq!(first.await.unwrap().status, 200);
 }
 
 #[tokio::test]
 async fn states_sizes_totals_and_the_alert_are_seen() {
-    let worker = Worker::closed().await;
+    let upstream = Upstream::closed().await;
     let config = "[outbox]\nconcurrency = 1\nqueue_size = 10\noverflow_size = 5\n";
-    let gateway = TestGateway::start(config, &[worker.address]);
+    let gateway = TestGateway::start(config, &[upstream.address]);
     let mut sent = vec![send(&gateway, "/", "normal").await];
     let mut seen = Vec::new();
     for size in 1..=15_u64 {
@@ -212,27 +212,27 @@ async fn states_sizes_totals_and_the_alert_are_seen() {
     }
     seen.dedup();
     assert_eq!(seen, ["HEALTHY", "THROTTLED", "BATCHING", "OVERFLOW", "SATURATED"]);
-    until(&gateway, "the alert holds", |stats| stats["slow_destinations"] == 1).await;
-    let name = worker.address.to_string();
+    until(&gateway, "the alert holds", |stats| stats["slow_upstreams"] == 1).await;
+    let name = upstream.address.to_string();
     let metrics = Client::new(gateway.admin).get("/metrics").await;
     for line in [
-        format!("tidegate_outbox_state{{destination=\"{name}\",state=\"saturated\"}} 1\n"),
-        format!("tidegate_outbox_state{{destination=\"{name}\",state=\"healthy\"}} 0\n"),
-        format!("tidegate_outbox_backpressure_level{{destination=\"{name}\"}} 3\n"),
-        format!("tidegate_outbox_size{{destination=\"{name}\",part=\"primary\"}} 10\n"),
-        format!("tidegate_outbox_size{{destination=\"{name}\",part=\"overflow\"}} 5\n"),
-        format!("tidegate_outbox_enqueued_total{{destination=\"{name}\"}} 16\n"),
-        "tidegate_slow_destinations 1\n".to_owned(),
+        format!("tidegate_outbox_state{{upstream=\"{name}\",state=\"saturated\"}} 1\n"),
+        format!("tidegate_outbox_state{{upstream=\"{name}\",state=\"healthy\"}} 0\n"),
+        format!("tidegate_outbox_backpressure_level{{upstream=\"{name}\"}} 3\n"),
+        format!("tidegate_outbox_size{{upstream=\"{name}\",part=\"primary\"}} 10\n"),
+        format!("tidegate_outbox_size{{upstream=\"{name}\",part=\"overflow\"}} 5\n"),
+        format!("tidegate_outbox_enqueued_total{{upstream=\"{name}\"}} 16\n"),
+        "tidegate_slow_upstreams 1\n".to_owned(),
         "tidegate_alert{alert=\"destination_slow\"} 1\n".to_owned(),
         "tidegate_alerts_raised_total{alert=\"destination_slow\"} 1\n".to_owned(),
     ] {
         assert!(metrics.text().contains(&line), "{line}{}", metrics.text());
     }
-    worker.open();
+    upstream.open();
     for one in sent {
         assert_eq!(one.await.unwrap().status, 200);
     }
-    let stats = until(&gateway, "the alert is over", |stats| stats["slow_destinations"] == 0).await;
+    let stats = until(&gateway, "the alert is over", |stats| stats["slow_upstreams"] == 0).await;
     let outbox = &stats["upstreams"][0]["outbox"];
     assert_eq!(
         (&outbox["state"], &outbox["backpressure_level"]),
@@ -245,9 +245,9 @@ async fn states_sizes_totals_and_the_alert_are_seen() {
 
 #[tokio::test]
 async fn who_finds_one_outbox_full_waits_at_another() {
-    let workers = Worker::several(2).await;
+    let upstreams = Upstream::several(2).await;
     let config = one_at_a_time(2);
-    let gateway = TestGateway::start(&config, &crate::traffic::addresses(&workers));
+    let gateway = TestGateway::start(&config, &crate::traffic::addresses(&upstreams));
     let client = Client::new(gateway.address);
     let request = || {
         let request = client.request("GET", "/").header("tidegate-priority", "high");
@@ -257,7 +257,7 @@ async fn who_finds_one_outbox_full_waits_at_another() {
     let mut flood = Flood::new(client, 16, request);
     let refused = flood.answers(10).await;
     assert!(refused.iter().all(|answer| answer.json()["reason"] == "outbox_full"));
-    workers.iter().for_each(Worker::open);
+    upstreams.iter().for_each(Upstream::open);
     assert_eq!(count(&flood.rest().await, 200), 6);
     gateway.balances().await;
 }

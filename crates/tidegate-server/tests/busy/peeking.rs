@@ -1,8 +1,8 @@
 //! A body that was looked into arrives as it was sent.
 
 use crate::support::{Answer, Client, TestGateway, undisturbed};
-use crate::traffic::{CHAT, post, upstream};
-use crate::worker::{Came, Worker};
+use crate::traffic::{CHAT, post, upstream_toml};
+use crate::upstream::{Came, Upstream};
 use bytes::Bytes;
 use http_body_util::Channel;
 use std::convert::Infallible;
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-async fn two_models(config: &str) -> (Worker, Worker, TestGateway) {
-    let (a, b) = (Worker::start().await, Worker::start().await);
-    let config = format!("{config}\n{}{}", upstream(&a, &["a"]), upstream(&b, &["b"]));
+async fn two_models(config: &str) -> (Upstream, Upstream, TestGateway) {
+    let (a, b) = (Upstream::start().await, Upstream::start().await);
+    let config = format!("{config}\n{}{}", upstream_toml(&a, &["a"]), upstream_toml(&b, &["b"]));
     let gateway = TestGateway::start(&config, &[]);
     (a, b, gateway)
 }

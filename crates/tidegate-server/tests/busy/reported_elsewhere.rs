@@ -2,26 +2,26 @@
 
 use crate::support::{Client, RawUpstream, Reserved, TestGateway, eventually};
 use crate::traffic::{
-    Flood, addresses, count, post_json, until, until_known, until_status, upstream,
+    Flood, addresses, count, post_json, until, until_known, until_status, upstream_toml,
 };
-use crate::worker::{Worker, page};
+use crate::upstream::{Upstream, page};
 use http_body_util::Full;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const SCRAPED: &str = "[routing]\nload = \"scrape\"\nscrape_interval_ms = 10\n";
+const SCRAPED: &str = "[routing]\nload_source = \"scrape\"\nscrape_interval_ms = 10\n";
 
 #[tokio::test]
-async fn a_worker_is_not_latched_busy_for_ever_on_stale_data() {
-    let worker = Worker::start().await.telling(&page(&[(990, 1000, 20_000, 50)]));
+async fn an_upstream_is_not_latched_busy_for_ever_on_stale_data() {
+    let upstream = Upstream::start().await.telling(&page(&[(990, 1000, 20_000, 50)]));
     let config = format!(
         "{SCRAPED}report_ttl_ms = 200\nactive_decode_blocks_threshold = 0.85\n\
          active_prefill_tokens_threshold = 10000\nactive_requests_threshold = 8\n"
     );
-    let gateway = TestGateway::start(&config, &[worker.address]);
+    let gateway = TestGateway::start(&config, &[upstream.address]);
     until_status(&gateway, 503).await;
-    worker.hold_pages();
+    upstream.hold_pages();
     until(&gateway, "it is not taken for busy", |stats| stats["models"][0]["busy"] == 0).await;
     for _ in 0..10 {
         assert_eq!(Client::new(gateway.address).get("/").await.status, 200);
@@ -30,10 +30,10 @@ async fn a_worker_is_not_latched_busy_for_ever_on_stale_data() {
 
 #[tokio::test]
 async fn two_publishers_do_not_overwrite_one_signal() {
-    let worker = Worker::start().await.telling(&page(&[(100, 1000, 0, 1)]));
-    worker.tell_in_headers("TEXT named_metrics.kv_cache_usage_perc=0.99");
+    let upstream = Upstream::start().await.telling(&page(&[(100, 1000, 0, 1)]));
+    upstream.tell_in_headers("TEXT named_metrics.kv_cache_usage_perc=0.99");
     let config = format!("{SCRAPED}orca = \"ask\"\nactive_decode_blocks_threshold = 0.85\n");
-    let gateway = TestGateway::start(&config, &[worker.address]);
+    let gateway = TestGateway::start(&config, &[upstream.address]);
     until_known(&gateway).await;
     for _ in 0..30 {
         assert_eq!(Client::new(gateway.address).get("/").await.status, 200);
@@ -46,20 +46,20 @@ async fn two_publishers_do_not_overwrite_one_signal() {
 
 #[tokio::test]
 async fn zeros_that_mean_not_ready_are_not_read_as_idle() {
-    let starting = Worker::start().await.telling(&page(&[(0, 0, 0, 0)]));
+    let starting = Upstream::start().await.telling(&page(&[(0, 0, 0, 0)]));
     let config =
         format!("{SCRAPED}pick = \"least_loaded\"\nactive_decode_blocks_threshold = 0.85\n");
     let gateway = TestGateway::start(&config, &[starting.address]);
     until_known(&gateway).await;
     let answer = Client::new(gateway.address).get("/").await;
-    assert_eq!(answer.json()["reason"], "workers_starting");
+    assert_eq!(answer.json()["reason"], "upstreams_starting");
     assert!(starting.came().is_empty());
 }
 
 #[tokio::test]
 async fn an_unknown_model_is_not_answered_with_200_and_nulls() {
-    let worker = Worker::start().await;
-    let gateway = TestGateway::start(&upstream(&worker, &["m"]), &[]);
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start(&upstream_toml(&upstream, &["m"]), &[]);
     for port in [gateway.address, gateway.admin] {
         let set = json!({"model": "typo", "active_decode_blocks_threshold": 0.5});
         let answer = post_json(port, "/busy_threshold", &set).await;
@@ -70,36 +70,37 @@ async fn an_unknown_model_is_not_answered_with_200_and_nulls() {
 
 #[tokio::test]
 async fn thresholds_can_be_cleared() {
-    let worker = Worker::closed().await;
-    let config = format!("[routing]\nactive_requests_threshold = 1\n{}", upstream(&worker, &["m"]));
+    let upstream = Upstream::closed().await;
+    let config =
+        format!("[routing]\nactive_requests_threshold = 1\n{}", upstream_toml(&upstream, &["m"]));
     let gateway = TestGateway::start(&config, &[]);
     let client = Client::new(gateway.address);
     let held = Flood::of_gets(client, 1);
-    eventually("the place is taken", || worker.active() == 1).await;
+    eventually("the place is taken", || upstream.active() == 1).await;
     assert_eq!(client.get("/").await.status, 503);
     let clear = client.request("DELETE", "/busy_threshold?model=m").body(Full::default()).unwrap();
     assert_eq!(client.send(clear).await.status, 200);
     let more = Flood::of_gets(client, 20);
-    eventually("there is no threshold any more", || worker.active() == 21).await;
-    worker.open();
+    eventually("there is no threshold any more", || upstream.active() == 21).await;
+    upstream.open();
     assert_eq!(count(&held.rest().await, 200) + count(&more.rest().await, 200), 21);
 }
 
 #[tokio::test]
 async fn overload_and_unavailability_are_told_apart() {
-    let worker = Worker::start().await;
+    let upstream = Upstream::start().await;
     let gone = Reserved::new();
     let config = format!(
         "[[model]]\nname = \"busy\"\nactive_requests_threshold = 0\n[[model]]\nname = \"none\"\n\
          [[upstream]]\nurl = \"http://{}\"\nmodels = [\"dead\"]\n{}",
         gone.address,
-        upstream(&worker, &["busy"])
+        upstream_toml(&upstream, &["busy"])
     );
     let gateway = TestGateway::start(&config, &[]);
     let client = Client::new(gateway.address);
     for (model, status, kind, reason) in [
         ("busy", 503, "service_unavailable", "all_busy"),
-        ("none", 503, "no_workers_available", "no_workers"),
+        ("none", 503, "no_upstreams_available", "no_upstreams"),
         ("dead", 502, "bad_gateway", "connect_failed"),
     ] {
         let request = client.request("GET", "/").header("tidegate-model", model);
@@ -112,20 +113,20 @@ async fn overload_and_unavailability_are_told_apart() {
 
 #[tokio::test]
 async fn priorities_are_not_ignored_when_shedding() {
-    let worker = Worker::closed().await;
+    let upstream = Upstream::closed().await;
     let config = "[routing]\nactive_requests_threshold = 10\nlow_share = 0.8\n";
-    let gateway = TestGateway::start(config, &[worker.address]);
+    let gateway = TestGateway::start(config, &[upstream.address]);
     let client = Client::new(gateway.address);
     let held = Flood::of_gets(client, 8);
-    eventually("eight of ten are taken", || worker.active() == 8).await;
+    eventually("eight of ten are taken", || upstream.active() == 8).await;
     assert_eq!(client.get_as("/", "low").await.status, 503);
     let more = Flood::of_gets(client, 2);
-    eventually("the others are for normal", || worker.active() == 10).await;
-    worker.open();
+    eventually("the others are for normal", || upstream.active() == 10).await;
+    upstream.open();
     assert_eq!(count(&held.rest().await, 200) + count(&more.rest().await, 200), 10);
 }
 
-/// Every worker resets every request. What may be repeated is, but not without end.
+/// Every upstream resets every request. What may be repeated is, but not without end.
 #[tokio::test]
 async fn retries_are_not_multiplied() {
     let read = Arc::new(AtomicUsize::new(0));
@@ -156,9 +157,9 @@ async fn retries_are_not_multiplied() {
 
 #[tokio::test]
 async fn limits_are_not_multiplied_by_the_number_of_gateways() {
-    let workers = [Worker::closed().await.honest(), Worker::closed().await.honest()];
+    let upstreams = [Upstream::closed().await.honest(), Upstream::closed().await.honest()];
     let config = format!("{SCRAPED}active_requests_threshold = 8\n");
-    let gateways = [(); 3].map(|()| TestGateway::start(&config, &addresses(&workers)));
+    let gateways = [(); 3].map(|()| TestGateway::start(&config, &addresses(&upstreams)));
     for gateway in &gateways {
         until_known(gateway).await;
     }
@@ -170,8 +171,8 @@ async fn limits_are_not_multiplied_by_the_number_of_gateways() {
         let refused = Flood::of_gets(Client::new(gateway.address), 50).rest().await;
         assert_eq!(count(&refused, 503), 50);
     }
-    assert!(workers.iter().all(|worker| worker.peak() <= 8));
-    workers.iter().for_each(Worker::open);
+    assert!(upstreams.iter().all(|upstream| upstream.peak() <= 8));
+    upstreams.iter().for_each(Upstream::open);
     assert_eq!(count(&flood.rest().await, 200), 16);
     for gateway in &gateways {
         until(gateway, "both are free", |stats| stats["models"][0]["busy"] == 0).await;

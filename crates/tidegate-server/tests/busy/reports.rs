@@ -5,11 +5,11 @@ use crate::traffic::{
     CHAT, Flood, active, addresses, chat, fast_mock, fault, post_json, slow_mock, status, until,
     until_known, until_status,
 };
-use crate::worker::{Worker, page};
+use crate::upstream::{Upstream, page};
 use serde_json::json;
-use tidegate_server::mock::MetricsStyle;
+use tidegate_testkit::mock::MetricsStyle;
 
-const SCRAPED: &str = "[routing]\nload = \"scrape\"\nscrape_interval_ms = 10\n";
+const SCRAPED: &str = "[routing]\nload_source = \"scrape\"\nscrape_interval_ms = 10\n";
 
 #[tokio::test]
 async fn a_late_report_does_not_free_places_that_were_taken_after_it_was_made() {
@@ -18,87 +18,87 @@ async fn a_late_report_does_not_free_places_that_were_taken_after_it_was_made() 
 
 /// Whether the page that was held was the one that was read: one that takes too long is asked for again.
 async fn a_late_report() -> Option<()> {
-    let worker = Worker::closed().await.telling(&page(&[(0, 8, 0, 0)]));
-    worker.hold_pages();
-    worker.allow_pages(1);
+    let upstream = Upstream::closed().await.telling(&page(&[(0, 8, 0, 0)]));
+    upstream.hold_pages();
+    upstream.allow_pages(1);
     let config = format!("{SCRAPED}report_ttl_ms = 60000\nactive_decode_blocks_threshold = 0.5\n");
-    let gateway = TestGateway::start(&config, &[worker.address]);
+    let gateway = TestGateway::start(&config, &[upstream.address]);
     until_known(&gateway).await;
-    eventually("the second page is asked for", || worker.pages_asked() >= 2).await;
-    let asked = worker.pages_asked();
+    eventually("the second page is asked for", || upstream.pages_asked() >= 2).await;
+    let asked = upstream.pages_asked();
     let held = Flood::of_gets(Client::new(gateway.address), 4);
-    eventually("half of the blocks are taken", || worker.active() == 4).await;
+    eventually("half of the blocks are taken", || upstream.active() == 4).await;
     assert_eq!(status(&gateway).await, 503);
     // That page says that all is free, which was true when it was asked for.
-    worker.allow_pages(1);
-    eventually("it was read, and the next is asked for", || worker.pages_asked() > asked).await;
+    upstream.allow_pages(1);
+    eventually("it was read, and the next is asked for", || upstream.pages_asked() > asked).await;
     let late = status(&gateway).await;
-    if worker.pages_asked() > asked + 1 {
+    if upstream.pages_asked() > asked + 1 {
         return None;
     }
     assert_eq!(late, 503);
     // It says so again, and now with all that was sent: that is believed.
-    worker.allow_pages(1_000_000);
-    worker.open();
+    upstream.allow_pages(1_000_000);
+    upstream.open();
     held.rest().await;
     until_status(&gateway, 200).await;
     Some(())
 }
 
 #[tokio::test]
-async fn a_worker_that_falls_silent_while_busy_is_free_again_after_the_ttl() {
-    let worker = Worker::start().await.telling(&page(&[(990, 1000, 0, 100)]));
+async fn an_upstream_that_falls_silent_while_busy_is_free_again_after_the_ttl() {
+    let upstream = Upstream::start().await.telling(&page(&[(990, 1000, 0, 100)]));
     let config = format!(
         "{SCRAPED}report_ttl_ms = 300\nactive_requests_threshold = 8\n\
          active_decode_blocks_threshold = 0.85\n"
     );
-    let gateway = TestGateway::start(&config, &[worker.address]);
+    let gateway = TestGateway::start(&config, &[upstream.address]);
     // It says that it is busy.
     until_status(&gateway, 503).await;
-    worker.hold_pages();
+    upstream.hold_pages();
     until_status(&gateway, 200).await;
     assert_eq!(gateway.stats().await["upstreams"][0]["load"]["load_known"], false);
     // It is heard again: busy again, and then free without delay.
-    worker.allow_pages(1_000_000);
+    upstream.allow_pages(1_000_000);
     until_status(&gateway, 503).await;
-    worker.tell(&page(&[(10, 1000, 0, 0)]));
+    upstream.tell(&page(&[(10, 1000, 0, 0)]));
     until_status(&gateway, 200).await;
 }
 
 #[tokio::test]
 async fn silence_counts_as_busy_where_that_is_the_policy() {
-    let worker = Worker::start().await.telling(&page(&[(0, 1000, 0, 0)]));
-    worker.hold_pages();
+    let upstream = Upstream::start().await.telling(&page(&[(0, 1000, 0, 0)]));
+    upstream.hold_pages();
     let config = format!(
         "{SCRAPED}report_ttl_ms = 300\nactive_requests_threshold = 8\non_silence = \"busy\"\n"
     );
-    let gateway = TestGateway::start(&config, &[worker.address]);
+    let gateway = TestGateway::start(&config, &[upstream.address]);
     let refused = Client::new(gateway.address).get("/").await;
     assert_eq!((refused.status.as_u16(), &refused.json()["reason"]), (503, &json!("all_busy")));
     assert_eq!(refused.json()["threshold"], json!(null), "no threshold is exceeded");
-    worker.allow_pages(1_000_000);
+    upstream.allow_pages(1_000_000);
     until_status(&gateway, 200).await;
-    worker.hold_pages();
+    upstream.hold_pages();
     until_status(&gateway, 503).await;
-    worker.allow_pages(1_000_000);
+    upstream.allow_pages(1_000_000);
     until_status(&gateway, 200).await;
 }
 
 #[tokio::test]
-async fn a_worker_that_never_reports_still_gets_no_more_than_its_places() {
+async fn an_upstream_that_never_reports_still_gets_no_more_than_its_places() {
     for silence in ["its metrics hang", "it has none"] {
-        let worker = Worker::closed().await;
+        let upstream = Upstream::closed().await;
         if silence == "its metrics hang" {
-            worker.hold_pages();
+            upstream.hold_pages();
         }
         let config = format!("{SCRAPED}active_requests_threshold = 4\n");
-        let gateway = TestGateway::start(&config, &[worker.address]);
+        let gateway = TestGateway::start(&config, &[upstream.address]);
         let mut flood = Flood::of_gets(Client::new(gateway.address), 20);
         assert_eq!(flood.answers(16).await.len(), 16, "{silence}");
-        eventually("the others are there", || worker.active() == 4).await;
-        worker.open();
+        eventually("the others are there", || upstream.active() == 4).await;
+        upstream.open();
         assert!(flood.rest().await.iter().all(|answer| answer.status == 200), "{silence}");
-        assert_eq!(worker.peak(), 4, "{silence}");
+        assert_eq!(upstream.peak(), 4, "{silence}");
         assert_eq!(status(&gateway).await, 200, "{silence}");
     }
 }
@@ -135,11 +135,11 @@ const BUSY: Option<&str> = Some("all_busy");
 
 #[tokio::test]
 async fn reports_that_stand_still_at_busy_are_left_behind_when_they_move_again() {
-    let worker = Worker::start().await.telling(&page(&[(0, 1000, 0, 100)]));
+    let upstream = Upstream::start().await.telling(&page(&[(0, 1000, 0, 100)]));
     let config = format!("{SCRAPED}active_requests_threshold = 4\n");
-    let gateway = TestGateway::start(&config, &[worker.address]);
+    let gateway = TestGateway::start(&config, &[upstream.address]);
     until_status(&gateway, 503).await;
-    worker.tell(&page(&[(0, 1000, 0, 0)]));
+    upstream.tell(&page(&[(0, 1000, 0, 0)]));
     until_status(&gateway, 200).await;
 }
 
@@ -154,9 +154,9 @@ async fn zeros_of_a_server_that_is_starting_are_not_idleness() {
         let refused = post_json(gateway.address, CHAT, &chat("tidegate-mock")).await;
         let body = refused.json();
         assert_eq!(refused.status, 503, "{style:?}");
-        assert_eq!(body["type"], "no_workers_available", "{style:?}");
-        assert_eq!(body["reason"], "workers_starting", "{style:?}");
-        assert_eq!((&body["busy_workers"], &body["total_workers"]), (&json!(0), &json!(1)));
+        assert_eq!(body["type"], "no_upstreams_available", "{style:?}");
+        assert_eq!(body["reason"], "upstreams_starting", "{style:?}");
+        assert_eq!((&body["busy_upstreams"], &body["total_upstreams"]), (&json!(0), &json!(1)));
         assert!(refused.header("retry-after").parse::<u64>().unwrap() >= 1);
         fault(&mock, &json!({"reports": "live"})).await;
         let ready = |stats: &serde_json::Value| {
@@ -170,8 +170,8 @@ async fn zeros_of_a_server_that_is_starting_are_not_idleness() {
 
 #[tokio::test]
 async fn who_is_starting_is_passed_over_for_who_is_ready() {
-    let starting = Worker::start().await.telling(&page(&[(0, 0, 0, 0)]));
-    let ready = Worker::start().await.telling(&page(&[(100, 1000, 0, 1)]));
+    let starting = Upstream::start().await.telling(&page(&[(0, 0, 0, 0)]));
+    let ready = Upstream::start().await.telling(&page(&[(100, 1000, 0, 1)]));
     let config = format!("{SCRAPED}active_decode_blocks_threshold = 0.85\n");
     let gateway = TestGateway::start(&config, &[starting.address, ready.address]);
     until_known(&gateway).await;
@@ -186,19 +186,19 @@ async fn who_is_starting_is_passed_over_for_who_is_ready() {
     until(&gateway, "the other is busy", busy).await;
     let body = Client::new(gateway.address).get("/").await.json();
     assert_eq!(body["reason"], "all_busy");
-    assert_eq!((&body["busy_workers"], &body["total_workers"]), (&json!(1), &json!(2)));
+    assert_eq!((&body["busy_upstreams"], &body["total_upstreams"]), (&json!(1), &json!(2)));
     assert_eq!(active(&[starting, ready]), 0);
 }
 
 #[tokio::test]
-async fn a_rank_with_room_keeps_its_worker_free() {
-    let workers = [Worker::start().await.telling(&page(&[(990, 1000, 0, 0), (0, 1000, 0, 0)]))];
+async fn a_rank_with_room_keeps_its_upstream_free() {
+    let upstreams = [Upstream::start().await.telling(&page(&[(990, 1000, 0, 0), (0, 1000, 0, 0)]))];
     let config = format!("{SCRAPED}active_decode_blocks_threshold = 0.85\n");
-    let gateway = TestGateway::start(&config, &addresses(&workers));
+    let gateway = TestGateway::start(&config, &addresses(&upstreams));
     until_known(&gateway).await;
     assert_eq!(status(&gateway).await, 200);
-    workers[0].tell(&page(&[(990, 1000, 0, 0), (990, 1000, 0, 0)]));
+    upstreams[0].tell(&page(&[(990, 1000, 0, 0), (990, 1000, 0, 0)]));
     until_status(&gateway, 503).await;
-    workers[0].tell(&page(&[(0, 1000, 0, 0), (990, 1000, 0, 0)]));
+    upstreams[0].tell(&page(&[(0, 1000, 0, 0), (990, 1000, 0, 0)]));
     until_status(&gateway, 200).await;
 }

@@ -1,8 +1,8 @@
 //! `/busy_threshold`, to the letter of the document that has it.
 
 use crate::support::{Answer, Client, TestGateway, eventually};
-use crate::traffic::{Flood, active, count, post, post_json, upstream};
-use crate::worker::Worker;
+use crate::traffic::{Flood, active, count, post, post_json, upstream_toml};
+use crate::upstream::Upstream;
 use http_body_util::Full;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 const PATH: &str = "/busy_threshold";
 const QWEN: &str = "Qwen/Qwen3-0.6B";
 
-async fn gateway_of(worker: &Worker) -> TestGateway {
-    TestGateway::start(&upstream(worker, &[QWEN]), &[])
+async fn gateway_of(upstream: &Upstream) -> TestGateway {
+    TestGateway::start(&upstream_toml(upstream, &[QWEN]), &[])
 }
 
 async fn delete(address: SocketAddr, path: &str, body: &str) -> Answer {
@@ -25,9 +25,9 @@ fn set(threshold: &str, value: &Value) -> Value {
 
 #[tokio::test]
 async fn it_is_set_and_read_as_the_document_has_it_on_both_ports() {
-    let worker = Worker::start().await;
+    let upstream = Upstream::start().await;
     for admin in [false, true] {
-        let gateway = gateway_of(&worker).await;
+        let gateway = gateway_of(&upstream).await;
         let port = if admin { gateway.admin } else { gateway.address };
         let body = json!({
             "model": "Qwen/Qwen3-0.6B",
@@ -49,8 +49,8 @@ async fn it_is_set_and_read_as_the_document_has_it_on_both_ports() {
 
 #[tokio::test]
 async fn before_anything_is_set_the_checks_are_null() {
-    let worker = Worker::start().await;
-    let gateway = gateway_of(&worker).await;
+    let upstream = Upstream::start().await;
+    let gateway = gateway_of(&upstream).await;
     let off = json!({
         "model": QWEN,
         "active_decode_blocks_threshold": null,
@@ -61,8 +61,8 @@ async fn before_anything_is_set_the_checks_are_null() {
 
 #[tokio::test]
 async fn null_clears_one_and_delete_clears_all() {
-    let worker = Worker::start().await;
-    let gateway = gateway_of(&worker).await;
+    let upstream = Upstream::start().await;
+    let gateway = gateway_of(&upstream).await;
     let (decode, prefill) = ("active_decode_blocks_threshold", "active_prefill_tokens_threshold");
     let requests = "active_requests_threshold";
     for port in [gateway.address, gateway.admin] {
@@ -89,31 +89,31 @@ async fn null_clears_one_and_delete_clears_all() {
 
 #[tokio::test]
 async fn a_change_takes_effect_at_once_on_what_is_under_load() {
-    let worker = Worker::closed().await;
-    let gateway = gateway_of(&worker).await;
+    let upstream = Upstream::closed().await;
+    let gateway = gateway_of(&upstream).await;
     let client = Client::new(gateway.address);
     let field = "active_requests_threshold";
     let held = Flood::of_gets(client, 20);
-    eventually("twenty are there", || worker.active() == 20).await;
+    eventually("twenty are there", || upstream.active() == 20).await;
 
     // Lowered under load: nothing is cut, and nothing more comes in until there is room.
     post_json(gateway.address, PATH, &set(field, &json!(10))).await;
     let refused = Flood::of_gets(client, 50).rest().await;
     assert_eq!(count(&refused, 503), 50);
     assert_eq!(refused[0].json()["threshold"], "active_requests");
-    assert_eq!(worker.active(), 20);
+    assert_eq!(upstream.active(), 20);
 
     // Raised: exactly the difference comes in.
     post_json(gateway.admin, PATH, &set(field, &json!(26))).await;
     let mut more = Flood::of_gets(client, 50);
     assert_eq!(count(&more.answers(44).await, 503), 44);
-    eventually("six more are there", || worker.active() == 26).await;
+    eventually("six more are there", || upstream.active() == 26).await;
 
     // Cleared: everything does.
     post_json(gateway.address, PATH, &set(field, &Value::Null)).await;
     let rest = Flood::of_gets(client, 50);
-    eventually("all of them are there", || worker.active() == 76).await;
-    worker.open();
+    eventually("all of them are there", || upstream.active() == 76).await;
+    upstream.open();
     for flood in [held, more, rest] {
         assert!(flood.rest().await.iter().all(|answer| answer.status == 200));
     }
@@ -122,8 +122,8 @@ async fn a_change_takes_effect_at_once_on_what_is_under_load() {
 
 #[tokio::test]
 async fn a_threshold_that_flips_under_load_never_latches_and_never_overshoots_its_highest() {
-    let workers = [Worker::start().await];
-    let gateway = gateway_of(&workers[0]).await;
+    let upstreams = [Upstream::start().await];
+    let gateway = gateway_of(&upstreams[0]).await;
     let client = Client::new(gateway.address);
     let address = gateway.admin;
     let flips = tokio::spawn(async move {
@@ -138,36 +138,36 @@ async fn a_threshold_that_flips_under_load_never_latches_and_never_overshoots_it
         assert_eq!(count(&answers, 200) + count(&answers, 503), 20);
     }
     flips.await.unwrap();
-    assert!(workers[0].peak() <= 8, "{}", workers[0].peak());
+    assert!(upstreams[0].peak() <= 8, "{}", upstreams[0].peak());
     gateway.balances().await;
     post_json(address, PATH, &set("active_requests_threshold", &json!(8))).await;
-    workers[0].close();
+    upstreams[0].close();
     let mut flood = Flood::of_gets(client, 20);
     assert_eq!(count(&flood.answers(12).await, 503), 12);
-    eventually("all places are used", || active(&workers) == 8).await;
-    workers[0].open();
+    eventually("all places are used", || active(&upstreams) == 8).await;
+    upstreams[0].open();
     assert_eq!(count(&flood.rest().await, 200), 8);
 }
 
 #[tokio::test]
 async fn while_models_are_not_known_there_is_one_entry_for_all() {
-    let worker = Worker::closed().await;
-    let gateway = TestGateway::start("", &[worker.address]);
+    let upstream = Upstream::closed().await;
+    let gateway = TestGateway::start("", &[upstream.address]);
     let all = Client::new(gateway.address).get(PATH).await.json();
     assert_eq!(all["thresholds"][0]["model"], "*");
     let change = json!({"model": "*", "active_requests_threshold": 1});
     assert_eq!(post_json(gateway.address, PATH, &change).await.status, 200);
     let client = Client::new(gateway.address);
     let held = Flood::of_gets(client, 1);
-    eventually("it is there", || worker.active() == 1).await;
+    eventually("it is there", || upstream.active() == 1).await;
     assert_eq!(client.send(post(client, "/", "{}")).await.status, 503);
-    worker.open();
+    upstream.open();
     held.rest().await;
 }
 
 #[tokio::test]
 async fn the_presets_are_the_document_s_and_single_settings_come_before_them() {
-    let worker = Worker::start().await;
+    let upstream = Upstream::start().await;
     for (settings, decode, prefill) in [
         ("preset = \"latency\"\n", json!(0.7), json!(5000)),
         ("preset = \"throughput\"\n", json!(0.95), json!(20000)),
@@ -175,9 +175,11 @@ async fn the_presets_are_the_document_s_and_single_settings_come_before_them() {
         ("", Value::Null, Value::Null),
         ("preset = \"latency\"\nactive_decode_blocks_threshold = 0.75\n", json!(0.75), json!(5000)),
     ] {
-        let for_all = format!("[routing]\n{settings}{}", upstream(&worker, &[QWEN]));
-        let of_model =
-            format!("[[model]]\nname = \"{QWEN}\"\n{settings}{}", upstream(&worker, &[QWEN]));
+        let for_all = format!("[routing]\n{settings}{}", upstream_toml(&upstream, &[QWEN]));
+        let of_model = format!(
+            "[[model]]\nname = \"{QWEN}\"\n{settings}{}",
+            upstream_toml(&upstream, &[QWEN])
+        );
         for config in [for_all, of_model] {
             let gateway = TestGateway::start(&config, &[]);
             let told = Client::new(gateway.address).get(PATH).await.json();

@@ -1,8 +1,8 @@
 //! What `/busy_threshold` does not follow, and that nothing has changed then.
 
 use crate::support::{Answer, Client, TestGateway, raw};
-use crate::traffic::{post, post_json, upstream};
-use crate::worker::Worker;
+use crate::traffic::{post, post_json, upstream_toml};
+use crate::upstream::Upstream;
 use bytes::Bytes;
 use http_body_util::Full;
 use serde_json::json;
@@ -11,11 +11,11 @@ use tidegate_server::gateway::Gateway;
 
 const PATH: &str = "/busy_threshold";
 
-async fn gateway() -> (Worker, TestGateway) {
-    let worker = Worker::start().await;
-    let gateway = TestGateway::start(&upstream(&worker, &["m"]), &[]);
+async fn gateway() -> (Upstream, TestGateway) {
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start(&upstream_toml(&upstream, &["m"]), &[]);
     post_json(gateway.admin, PATH, &json!({"model": "m", "active_requests_threshold": 9})).await;
-    (worker, gateway)
+    (upstream, gateway)
 }
 
 fn assert_problem(answer: &Answer, status: u16, reason: &str, field: Option<&str>) {
@@ -38,7 +38,7 @@ async fn assert_unchanged(gateway: &TestGateway) {
 
 #[tokio::test]
 async fn an_unknown_model_is_404_for_every_method() {
-    let (_worker, gateway) = gateway().await;
+    let (_upstream, gateway) = gateway().await;
     for port in [gateway.address, gateway.admin] {
         let client = Client::new(port);
         let set = json!({"model": "none", "active_decode_blocks_threshold": 0.5});
@@ -57,7 +57,7 @@ async fn an_unknown_model_is_404_for_every_method() {
 
 #[tokio::test]
 async fn a_wrong_type_is_422_and_out_of_range_is_400_with_the_field() {
-    let (_worker, gateway) = gateway().await;
+    let (_upstream, gateway) = gateway().await;
     let (decode, prefill) = ("active_decode_blocks_threshold", "active_prefill_tokens_threshold");
     let requests = "active_requests_threshold";
     for port in [gateway.address, gateway.admin] {
@@ -94,7 +94,7 @@ async fn a_wrong_type_is_422_and_out_of_range_is_400_with_the_field() {
 
 #[tokio::test]
 async fn what_is_no_request_to_change_is_told_why() {
-    let (_worker, gateway) = gateway().await;
+    let (_upstream, gateway) = gateway().await;
     for port in [gateway.address, gateway.admin] {
         let client = Client::new(port);
         for body in ["", "{", "active_decode_blocks_threshold=0.5"] {
@@ -117,7 +117,7 @@ async fn what_is_no_request_to_change_is_told_why() {
 
 #[tokio::test]
 async fn a_page_of_another_origin_changes_nothing() {
-    let (_worker, gateway) = gateway().await;
+    let (_upstream, gateway) = gateway().await;
     for port in [gateway.address, gateway.admin] {
         let client = Client::new(port);
         let change = r#"{"model":"m","active_requests_threshold":0}"#;
@@ -138,7 +138,7 @@ async fn a_page_of_another_origin_changes_nothing() {
 
 #[tokio::test]
 async fn over_http2_a_page_of_its_own_origin_is_not_another() {
-    let (_worker, gateway) = gateway().await;
+    let (_upstream, gateway) = gateway().await;
     for port in [gateway.address, gateway.admin] {
         let client = Client::h2(port);
         let own = client.request("POST", PATH).header("origin", format!("http://{port}"));
@@ -149,7 +149,7 @@ async fn over_http2_a_page_of_its_own_origin_is_not_another() {
 
 #[tokio::test]
 async fn what_is_decided_before_the_body_comes_ends_the_connection_and_says_so() {
-    let (_worker, gateway) = gateway().await;
+    let (_upstream, gateway) = gateway().await;
     for port in [gateway.address, gateway.admin] {
         for (line, status) in [
             ("PUT /busy_threshold HTTP/1.1\r\n", "405"),
@@ -172,11 +172,13 @@ const TOKEN: &str = "operator-0123456789abcdef";
 
 #[tokio::test]
 async fn on_a_port_that_others_can_reach_it_is_read_with_a_token_and_never_changed() {
-    let worker = Worker::start().await;
-    let text =
-        format!("{}[[client]]\nname = \"o\"\ntoken = \"{TOKEN}\"\n", upstream(&worker, &["m"]));
-    let mut config = Config::from_toml(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    config.routing.load = LoadSource::Headers;
+    let upstream = Upstream::start().await;
+    let text = format!(
+        "{}[[client]]\nname = \"o\"\ntoken = \"{TOKEN}\"\n",
+        upstream_toml(&upstream, &["m"])
+    );
+    let mut config = Config::from_toml(&text).unwrap_or_else(|errors| panic!("{errors}"));
+    config.routing.load_source = LoadSource::Headers;
     config.listen.address = EXPOSED.parse().unwrap();
     config.listen.admin_address = "127.0.0.1:0".parse().unwrap();
     let gateway = Gateway::start(config).unwrap();

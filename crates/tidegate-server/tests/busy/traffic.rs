@@ -1,15 +1,15 @@
 //! Requests by the hundred, and gateways that are ready for them.
 
 use crate::support::{Answer, Client, TestGateway};
-use crate::worker::Worker;
+use crate::upstream::Upstream;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use tidegate_server::mock::engine::EngineSettings;
-use tidegate_server::mock::{Mock, MockConfig};
+use tidegate_testkit::mock::engine::EngineSettings;
+use tidegate_testkit::mock::{Mock, MockConfig};
 use tokio::task::JoinSet;
 
 /// Requests that were sent together.
@@ -35,7 +35,7 @@ impl Flood {
         Self::new(client, count, || get(client, "/work"))
     }
 
-    /// The next so many that are answered. Those that wait at a worker are not.
+    /// The next so many that are answered. Those that wait at an upstream are not.
     pub async fn answers(&mut self, count: usize) -> Vec<Answer> {
         let mut answers = Vec::new();
         while answers.len() < count {
@@ -96,13 +96,13 @@ pub async fn until_status(gateway: &TestGateway, wanted: u16) {
     }
 }
 
-pub fn addresses(workers: &[Worker]) -> Vec<SocketAddr> {
-    workers.iter().map(|worker| worker.address).collect()
+pub fn addresses(upstreams: &[Upstream]) -> Vec<SocketAddr> {
+    upstreams.iter().map(|upstream| upstream.address).collect()
 }
 
-/// Requests that workers have now, together.
-pub fn active(workers: &[Worker]) -> usize {
-    workers.iter().map(Worker::active).sum()
+/// Requests that upstreams have now, together.
+pub fn active(upstreams: &[Upstream]) -> usize {
+    upstreams.iter().map(Upstream::active).sum()
 }
 
 /// How many of these have a status.
@@ -134,8 +134,8 @@ pub fn chat(model: &str) -> Value {
 pub const CHAT: &str = "/v1/chat/completions";
 
 /// An `[[upstream]]` of these models.
-pub fn upstream(worker: &Worker, models: &[&str]) -> String {
-    format!("[[upstream]]\nurl = \"http://{}\"\nmodels = {models:?}\n", worker.address)
+pub fn upstream_toml(upstream: &Upstream, models: &[&str]) -> String {
+    format!("[[upstream]]\nurl = \"http://{}\"\nmodels = {models:?}\n", upstream.address)
 }
 
 /// A mock that decodes so fast that nobody waits for it.

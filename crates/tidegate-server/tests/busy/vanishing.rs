@@ -1,8 +1,8 @@
-//! Workers that go away between the pick and the answer.
+//! Upstreams that go away between the pick and the answer.
 
 use crate::support::{Client, RawUpstream, TestGateway, eventually};
 use crate::traffic::{Flood, addresses, count};
-use crate::worker::Worker;
+use crate::upstream::Upstream;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Nobody looks whether workers are there but the requests.
+/// Nobody looks whether upstreams are there but the requests.
 const UNWATCHED: &str = "[proxy]\nhealth_interval_ms = 600000\n[routing]\npick = \"round_robin\"\n\
                          active_requests_threshold = 4\n";
 
@@ -48,34 +48,34 @@ fn request(client: Client, method: &str, key: Option<&str>) -> Request<Full<Byte
 
 #[tokio::test]
 async fn what_was_not_sent_goes_to_another_and_is_sent_once() {
-    let workers = [Worker::start().await, Worker::start().await];
-    let gateway = TestGateway::start(UNWATCHED, &addresses(&workers));
+    let upstreams = [Upstream::start().await, Upstream::start().await];
+    let gateway = TestGateway::start(UNWATCHED, &addresses(&upstreams));
     let client = Client::new(gateway.address);
     for _ in 0..4 {
         assert_eq!(client.send(request(client, "POST", None)).await.status, 200);
     }
-    workers[0].vanish();
-    let before = workers[1].came().len();
+    upstreams[0].vanish();
+    let before = upstreams[1].came().len();
     for _ in 0..20 {
         assert_eq!(client.send(request(client, "POST", None)).await.status, 200);
     }
-    assert_eq!(workers[1].came().len(), before + 20, "each exactly once");
+    assert_eq!(upstreams[1].came().len(), before + 20, "each exactly once");
     gateway.balances().await;
 }
 
 #[tokio::test]
-async fn a_worker_that_vanishes_with_its_places_taken_gives_them_back() {
-    let workers = Worker::several(2).await;
-    let gateway = TestGateway::start(UNWATCHED, &addresses(&workers));
+async fn an_upstream_that_vanishes_with_its_places_taken_gives_them_back() {
+    let upstreams = Upstream::several(2).await;
+    let gateway = TestGateway::start(UNWATCHED, &addresses(&upstreams));
     let client = Client::new(gateway.address);
     let mut held = Flood::new(client, 8, || request(client, "POST", None));
-    eventually("all places are taken", || workers.iter().all(|w| w.active() == 4)).await;
+    eventually("all places are taken", || upstreams.iter().all(|w| w.active() == 4)).await;
     assert_eq!(client.send(request(client, "POST", None)).await.status, 503);
-    workers[0].vanish();
+    upstreams[0].vanish();
     let cut = held.answers(4).await;
     assert_eq!(count(&cut, 502), 4, "what may have begun is not repeated");
-    assert_eq!(workers[1].came().len(), 4);
-    workers[1].open();
+    assert_eq!(upstreams[1].came().len(), 4);
+    upstreams[1].open();
     assert_eq!(count(&held.rest().await, 200), 4);
     gateway.balances().await;
     for _ in 0..20 {
@@ -93,7 +93,7 @@ async fn what_may_have_begun_is_repeated_only_if_that_is_safe() {
         ("PUT", None, true),
         ("DELETE", None, true),
     ] {
-        let ((breaking, read), sound) = (resetter().await, Worker::start().await);
+        let ((breaking, read), sound) = (resetter().await, Upstream::start().await);
         let gateway = TestGateway::start(UNWATCHED, &[breaking.address, sound.address]);
         let client = Client::new(gateway.address);
         // One of the first two goes to each.
@@ -118,7 +118,7 @@ async fn what_may_have_begun_is_repeated_only_if_that_is_safe() {
 
 #[tokio::test]
 async fn a_body_that_is_too_long_to_be_kept_is_sent_once() {
-    let ((breaking, read), sound) = (resetter().await, Worker::start().await);
+    let ((breaking, read), sound) = (resetter().await, Upstream::start().await);
     let gateway = TestGateway::start(UNWATCHED, &[breaking.address, sound.address]);
     let client = Client::new(gateway.address);
     let long = vec![b'x'; 100_000];
@@ -133,11 +133,11 @@ async fn a_body_that_is_too_long_to_be_kept_is_sent_once() {
 
 #[tokio::test]
 async fn what_came_over_http2_and_was_not_sent_goes_to_another_too() {
-    let workers = [Worker::start().await, Worker::start().await];
-    let gateway = TestGateway::start(UNWATCHED, &addresses(&workers));
+    let upstreams = [Upstream::start().await, Upstream::start().await];
+    let gateway = TestGateway::start(UNWATCHED, &addresses(&upstreams));
     let client = Client::h2(gateway.address);
     assert_eq!(client.send(request(client, "POST", None)).await.status, 200);
-    workers[0].vanish();
+    upstreams[0].vanish();
     for _ in 0..10 {
         assert_eq!(client.send(request(client, "POST", None)).await.status, 200);
     }

@@ -1,12 +1,12 @@
-use crate::support::{about, env, mistakes, only};
+use crate::support::{about, effective, env, errors, only};
 use std::time::Duration;
 use tidegate::{MessagePriority, Role, Sharing};
 use tidegate_server::config::{
-    Anonymous, Config, Loader, Origin, SETTINGS, Scheme, init_file, show_json, show_text,
+    Anonymous, Config, Loader, Origin, Scheme, init_file, masked, show_json, show_text,
 };
 
 #[test]
-fn nothing_said_is_the_gate_preset() {
+fn the_default_is_the_gate_preset() {
     let config = Config::from_toml("").unwrap();
     assert_eq!(config, Config::default());
     assert_eq!(config.role, Role::Gate);
@@ -61,7 +61,7 @@ priority = "low"
 "#;
 
 #[test]
-fn everything_can_be_said_in_a_file() {
+fn a_file_can_set_everything() {
     let config = Config::from_toml(EVERYTHING).unwrap();
     assert_eq!(config.role, Role::Worker);
     assert_eq!(config.listen.threads, 3);
@@ -79,7 +79,7 @@ fn everything_can_be_said_in_a_file() {
     assert_eq!(config.routes[0].header.as_ref().unwrap().name, "x-kind");
 }
 
-const FULL_OF_MISTAKES: &str = r#"
+const FULL_OF_ERRORS: &str = r#"
 rolle = "gate"
 [admission]
 hihg_limit = 50
@@ -151,9 +151,9 @@ const EXPECTED: &[Expected] = &[
 ];
 
 #[test]
-fn every_mistake_is_listed_at_once() {
-    let mistakes = Loader::new()
-        .file("tg.toml", FULL_OF_MISTAKES)
+fn every_error_is_listed_at_once() {
+    let errors = Loader::new()
+        .file("tg.toml", FULL_OF_ERRORS)
         .env(env(&[
             ("TIDEGATE_ADMISSION_LOW_LIMT", "5"),
             ("TIDEGATE_PROXY_CONNECT_TIMEOUT_MS", "2s"),
@@ -161,23 +161,23 @@ fn every_mistake_is_listed_at_once() {
             ("TIDEGATE_CONFIG", "tg.toml"),
             ("HOME", "/"),
         ]))
-        .flag("admission.retry_after_min_ms", "0")
-        .flag("proxy.idle_timout_ms", "5")
-        .flag("client[9].token", "very-secret-thing")
+        .flag("--set", "admission.retry_after_min_ms", "0")
+        .flag("--set", "proxy.idle_timout_ms", "5")
+        .flag("--set", "client[9].token", "very-secret-thing")
         .load()
         .unwrap_err();
 
     for (field, origin, given, allowed, suggestion) in EXPECTED {
-        let mistake = about(&mistakes, field);
-        assert!(mistake.origin.to_string().contains(origin), "{mistake}");
-        assert!(mistake.given.contains(given), "{mistake}");
-        assert!(mistake.allowed.contains(allowed), "{mistake}");
-        assert_eq!(mistake.suggestion.as_deref(), *suggestion, "{mistake}");
+        let error = about(&errors, field);
+        assert!(error.origin.to_string().contains(origin), "{error}");
+        assert!(error.given.contains(given), "{error}");
+        assert!(error.allowed.contains(allowed), "{error}");
+        assert_eq!(error.suggestion.as_deref(), *suggestion, "{error}");
     }
-    assert_eq!(mistakes.len(), EXPECTED.len(), "{mistakes}");
-    let text = mistakes.to_string();
-    assert_eq!(text.lines().count(), mistakes.len() + 1, "a heading, then one line each: {text}");
-    assert!(text.starts_with(&format!("{} mistakes", mistakes.len())));
+    assert_eq!(errors.len(), EXPECTED.len(), "{errors}");
+    let text = errors.to_string();
+    assert_eq!(text.lines().count(), errors.len() + 1, "a heading, then one line each: {text}");
+    assert!(text.starts_with(&format!("{} errors", errors.len())));
     assert!(!text.contains("very-secret-thing") && !text.contains("hunter2"), "{text}");
 }
 
@@ -191,7 +191,7 @@ url = "http://file:1"
 "#;
 
 #[test]
-fn later_layers_win_and_show_says_so() {
+fn later_layers_win_and_origins_tell_which() {
     let loader = Loader::new()
         .file("tg.toml", LAYERED)
         .env(env(&[
@@ -199,7 +199,7 @@ fn later_layers_win_and_show_says_so() {
             ("TIDEGATE_ADMISSION_NORMAL_LIMIT", "2"),
             ("TIDEGATE_UPSTREAM", "http://env:1, http://env:2"),
         ]))
-        .flag_typed("--normal-limit", "admission.normal_limit", "3");
+        .flag("--normal-limit", "admission.normal_limit", "3");
     let loaded = loader.load().unwrap();
     let limits = loaded.config.admission.limits;
     assert_eq!((limits.high, limits.low, limits.normal), (1, 2, 3));
@@ -217,7 +217,7 @@ fn later_layers_win_and_show_says_so() {
     assert_eq!(origin("listen.threads"), "default");
     assert_eq!(origin("upstream[2].url"), "env TIDEGATE_UPSTREAM");
 
-    let by_flag = loader.flag("upstream", "h2c://flag:1").load().unwrap();
+    let by_flag = loader.flag("--set", "upstream", "h2c://flag:1").load().unwrap();
     assert_eq!(by_flag.config.upstreams[0].name, "flag:1");
     assert_eq!(by_flag.config.upstreams.len(), 1, "flags replace the environment's");
 }
@@ -240,8 +240,8 @@ fn the_established_environment_names_work_and_must_not_disagree() {
     assert_eq!(Loader::new().env(same).load().unwrap().config.admission.limits.low, 7);
 
     let other = env(&[("PENDING_RESPONSE_LOW_LIMIT", "7"), ("TIDEGATE_ADMISSION_LOW_LIMIT", "8")]);
-    let mistakes = Loader::new().env(other).load().unwrap_err();
-    let line = about(&mistakes, "admission.low_limit").to_string();
+    let errors = Loader::new().env(other).load().unwrap_err();
+    let line = about(&errors, "admission.low_limit").to_string();
     for part in ["PENDING_RESPONSE_LOW_LIMIT", "TIDEGATE_ADMISSION_LOW_LIMIT", "\"7\"", "\"8\""] {
         assert!(line.contains(part), "{line}");
     }
@@ -249,27 +249,27 @@ fn the_established_environment_names_work_and_must_not_disagree() {
 
 #[test]
 fn limits_must_fit_together() {
-    let mistake = only("[admission]\nglobal_limit = 100\nhigh_limit = 101");
-    assert_eq!((mistake.field.as_str(), mistake.given.as_str()), ("admission.high_limit", "101"));
-    assert!(mistake.allowed.contains("0 … 100"), "{mistake}");
+    let error = only("[admission]\nglobal_limit = 100\nhigh_limit = 101");
+    assert_eq!((error.field.as_str(), error.given.as_str()), ("admission.high_limit", "101"));
+    assert!(error.allowed.contains("0 … 100"), "{error}");
     assert!(Config::from_toml("[admission]\nglobal_limit = 100\nhigh_limit = 100").is_ok());
     assert!(Config::from_toml("[admission]\nglobal_limit = 1").is_ok(), "presets are clamped");
 
-    let mistake = only("[admission]\nglobal_limit = 10\ncritical_reserve = 10");
-    assert!(mistake.allowed.contains("0 … 9"), "{mistake}");
-    let mistake = only("[admission]\nretry_after_min_ms = 2000\nretry_after_max_ms = 1000");
-    assert_eq!(mistake.field, "admission.retry_after_min_ms");
+    let error = only("[admission]\nglobal_limit = 10\ncritical_reserve = 10");
+    assert!(error.allowed.contains("0 … 9"), "{error}");
+    let error = only("[admission]\nretry_after_min_ms = 2000\nretry_after_max_ms = 1000");
+    assert_eq!(error.field, "admission.retry_after_min_ms");
 }
 
 #[test]
 fn an_open_port_needs_a_token() {
     let decided = "proxy.forwarded = \"replace\"\nclaims.anonymous = \"low\"";
-    let mistake = only(&format!("listen.address = \"0.0.0.0:8000\"\n{decided}"));
-    assert!(mistake.allowed.contains("add a [[client]] with a token, or listen on 127.0.0.1"));
+    let error = only(&format!("listen.address = \"0.0.0.0:8000\"\n{decided}"));
+    assert!(error.allowed.contains("add a [[client]] with a token, or listen on 127.0.0.1"));
     let client = "[[client]]\nname = \"a\"\ntoken = \"0123456789abcdef\"";
     let open = "listen.address = \"[::]:80\"";
     assert!(Config::from_toml(&format!("{open}\n{decided}\n{client}")).is_ok());
-    let undecided = mistakes(&format!("{open}\n{client}")).to_string();
+    let undecided = errors(&format!("{open}\n{client}")).to_string();
     assert!(undecided.contains("claims.anonymous (default): given nothing"), "{undecided}");
     assert!(undecided.contains("proxy.forwarded (default): given nothing"), "{undecided}");
     let nobody = only("claims.anonymous = \"refuse\"");
@@ -283,9 +283,9 @@ fn an_open_port_needs_a_token() {
 
 #[test]
 fn two_listeners_need_two_ports() {
-    let mistake = only("listen.address = \"127.0.0.1:8001\"");
-    assert_eq!(mistake.field, "listen.address");
-    assert!(mistake.allowed.contains("listen.admin_address"), "{mistake}");
+    let error = only("listen.address = \"127.0.0.1:8001\"");
+    assert_eq!(error.field, "listen.address");
+    assert!(error.allowed.contains("listen.admin_address"), "{error}");
     let same = "[listen]\naddress = \"127.0.0.1:0\"\nadmin_address = \"127.0.0.1:0\"";
     assert!(Config::from_toml(same).is_ok(), "port 0 is whatever is free");
 }
@@ -300,13 +300,13 @@ fn tokens_stay_secret() {
         format!("{loaded:?}"),
         show_text(&loaded.origins),
         show_json(&loaded.origins).to_string(),
-        mistakes(&format!("{file}\n[[client]]\nname = \"b\"\ntoken = \"{secret}\"")).to_string(),
-        mistakes(&format!("[[client]]\nname = \"a\"\ntokn = \"{secret}\"")).to_string(),
-        mistakes(&format!("[[client]]\nname = \"a\"\ntoken = \"{secret} \"")).to_string(),
-        mistakes(&format!("{file} \"")).to_string(),
-        mistakes(&format!("token = \"{secret}\"")).to_string(),
-        mistakes(&format!("[[upstream]]\nurl = \"http://me:{secret}@h\"")).to_string(),
-        mistakes(&format!("[[upstream]]\nurl = \"me:{secret}@h\"")).to_string(),
+        errors(&format!("{file}\n[[client]]\nname = \"b\"\ntoken = \"{secret}\"")).to_string(),
+        errors(&format!("[[client]]\nname = \"a\"\ntokn = \"{secret}\"")).to_string(),
+        errors(&format!("[[client]]\nname = \"a\"\ntoken = \"{secret} \"")).to_string(),
+        errors(&format!("{file} \"")).to_string(),
+        errors(&format!("token = \"{secret}\"")).to_string(),
+        errors(&format!("[[upstream]]\nurl = \"http://me:{secret}@h\"")).to_string(),
+        errors(&format!("[[upstream]]\nurl = \"me:{secret}@h\"")).to_string(),
     ] {
         assert!(!shown.contains(secret), "{shown}");
     }
@@ -324,7 +324,7 @@ fn a_token_can_come_from_the_environment() {
     let weak = load(&[("TIDEGATE_BATCH_TOKEN", "hunter2")]).unwrap_err();
     assert!(weak.to_string().contains("7 characters") && !weak.to_string().contains("hunter2"));
     let both = format!("{file}\ntoken = \"0123456789abcdef\"");
-    assert!(mistakes(&both).to_string().contains("token and token_env"));
+    assert!(errors(&both).to_string().contains("token and token_env"));
 }
 
 #[test]
@@ -345,18 +345,7 @@ fn entries_are_unique_and_bounded() {
 }
 
 #[test]
-fn routes_say_what_is_missing() {
-    let route = |lines: &str| mistakes(&format!("[[route]]\n{lines}"));
-    let all = route("header_value = \"x\"");
-    assert!(about(&all, "route[1].header_value").allowed.contains("header"), "{all}");
-    assert!(about(&all, "route[1].priority").allowed.contains("a model"), "{all}");
-    let all =
-        route("priority = \"low\"\npath_prefix = \"v1\"\nmethod = \"post\"\nheader = \"a b\"");
-    assert_eq!(all.len(), 3, "{all}");
-}
-
-#[test]
-fn shapes_that_are_not_the_schema_s_are_mistakes() {
+fn values_of_another_shape_are_errors() {
     assert!(only("listen = 5").allowed.contains("[listen]"));
     assert!(only("client = \"a\"").allowed.contains("[[client]]"));
     assert!(only("[client]\nname = \"a\"").allowed.contains("[[client]]"));
@@ -371,49 +360,50 @@ fn shapes_that_are_not_the_schema_s_are_mistakes() {
 }
 
 #[test]
-fn broken_toml_is_one_mistake_with_its_place() {
-    let mistake = only("role = \"gate\"\n[admission\nhigh_limit = 5\n");
-    assert!(mistake.given.contains("line 2, column 11"), "{mistake}");
-    assert_eq!(mistake.origin, Origin::File { path: "<toml>".to_owned(), line: 2 });
-    assert_eq!(mistake.to_string().lines().count(), 1);
+fn broken_toml_is_one_error_with_its_position() {
+    let error = only("role = \"gate\"\n[admission\nhigh_limit = 5\n");
+    assert!(error.given.contains("line 2, column 11"), "{error}");
+    assert_eq!(error.origin, Origin::File { path: "<toml>".to_owned(), line: 2 });
+    assert_eq!(error.to_string().lines().count(), 1);
 }
 
 #[test]
-fn the_initial_file_says_exactly_the_defaults() {
+fn the_initial_file_has_exactly_the_defaults() {
     let file = init_file();
     assert_eq!(Config::from_toml(&file).unwrap(), Config::default());
 
-    // And so it does with every default taken out of its comment.
+    // The same holds with every default uncommented.
+    let keys: Vec<_> = effective().into_iter().map(|setting| setting.key).collect();
+    let names: Vec<_> = keys.iter().filter_map(|key| key.split('.').next_back()).collect();
     let is_default = |line: &str| {
         let key = line.strip_prefix('#').and_then(|line| line.split_once(" = "));
-        key.is_some_and(|(key, _)| SETTINGS.iter().any(|field| field.name() == key))
+        key.is_some_and(|(key, _)| names.contains(&key))
     };
-    let (settings, lists) = file.split_at(file.find("# What requests are passed on to").unwrap());
-    // What is not set by default stands there as an example.
-    let unset: Vec<_> = SETTINGS.iter().map(|field| field.name()).collect();
+    let (settings, lists) =
+        file.split_at(file.find("# Servers that requests are forwarded to").unwrap());
+    // A setting without a default has an example.
     let unset = |line: &str| {
         let key = line.strip_prefix('#').and_then(|line| line.split_once(" = "));
-        let key = key.map(|(key, _)| key).filter(|key| unset.contains(key));
-        let shown = Loader::new().load().unwrap().origins;
+        let key = key.map(|(key, _)| key).filter(|key| names.contains(key));
         key.is_some_and(|key| {
-            shown
+            effective()
                 .iter()
-                .any(|setting| setting.key.ends_with(&format!(".{key}")) && setting.toml.is_none())
+                .any(|setting| setting.key.ends_with(&format!(".{key}")) && setting.value.is_none())
         })
     };
-    let said: String = settings
+    let uncommented: String = settings
         .lines()
         .filter(|line| !unset(line))
         .map(|line| line.strip_prefix('#').filter(|_| is_default(line)).unwrap_or(line))
         .flat_map(|line| [line, "\n"])
         .collect();
-    let loaded = Loader::new().file("f", said).load().unwrap();
+    let loaded = Loader::new().file("f", uncommented).load().unwrap();
     assert_eq!(loaded.config, Config::default());
     let explicit = loaded.origins.iter().filter(|setting| setting.origin.is_explicit()).count();
-    let unset = loaded.origins.iter().filter(|setting| setting.toml.is_none()).count();
-    assert_eq!(explicit + unset, SETTINGS.len());
+    let unset = loaded.origins.iter().filter(|setting| setting.value.is_none()).count();
+    assert_eq!(explicit + unset, keys.len());
 
-    // The examples of lists are right as well.
+    // The examples of lists are valid too.
     let examples: String = lists
         .lines()
         .filter_map(|line| line.strip_prefix('#'))
@@ -429,20 +419,54 @@ fn the_initial_file_says_exactly_the_defaults() {
 }
 
 #[test]
-fn every_setting_can_be_said_in_every_layer() {
-    for setting in Loader::new().load().unwrap().origins {
-        let Some(toml) = setting.toml else { continue };
+fn every_layer_can_set_every_setting() {
+    for setting in effective() {
+        let Some(value) = setting.value else { continue };
+        let toml = value.to_string();
         let bare = toml.trim_matches('"');
         let name = format!("TIDEGATE_{}", setting.key.to_uppercase().replace('.', "_"));
         for loader in [
             Loader::new().file("f", format!("{} = {toml}", setting.key)),
             Loader::new().env([(name, bare.to_owned())]),
-            Loader::new().flag(&setting.key, bare),
+            Loader::new().flag("--set", &setting.key, bare),
         ] {
             let loaded = loader.load().unwrap();
             assert_eq!(loaded.config, Config::default(), "{}", setting.key);
-            let said = loaded.origins.iter().find(|said| said.key == setting.key).unwrap();
-            assert!(said.origin.is_explicit(), "{}", setting.key);
+            let loaded = loaded.origins.iter().find(|other| other.key == setting.key).unwrap();
+            assert!(loaded.origin.is_explicit(), "{}", setting.key);
         }
     }
+}
+
+#[test]
+fn messages_stay_on_one_line_and_passwords_are_masked() {
+    let error = only(&format!("role = \"{}\"", "x\\n".repeat(99)));
+    let line = error.to_string();
+    assert!(line.lines().count() == 1 && line.contains('…') && line.len() < 400, "{line}");
+    for (store, shown) in [
+        ("tidegate-data", "tidegate-data"),
+        ("a:b@c", "a:b@c"),
+        ("postgres://host/db", "postgres://host/db"),
+        ("postgres://me@host/db?x=a:b@c", "postgres://me@host/db?x=a:b@c"),
+        ("postgres://me:secret@host:5432/db", "postgres://me:***@host:5432/db"),
+        ("postgres://me:s@cr:et@host/db", "postgres://me:***@host/db"),
+    ] {
+        let config = Config::from_toml(&format!("ingest.store = \"{store}\"")).unwrap();
+        assert_eq!(masked(&config.ingest.store), shown);
+    }
+}
+
+#[test]
+fn variables_of_a_container_platform_are_ignored() {
+    for (name, value) in [
+        ("TIDEGATE_SERVICE_HOST", "10.0.0.1"),
+        ("TIDEGATE_SERVICE_PORT_HTTP", "8000"),
+        ("TIDEGATE_PORT", "tcp://10.0.0.1:8000"),
+        ("TIDEGATE_PORT_8000_TCP_ADDR", "10.0.0.1"),
+        ("TIDEGATE_ADMIN_PORT_8001_TCP", "tcp://10.0.0.1:8001"),
+    ] {
+        assert!(Loader::new().env(env(&[(name, value)])).load().is_ok(), "{name}");
+    }
+    let guess = env(&[("TIDEGATE_LISTEN_PORT", "8000")]);
+    assert!(Loader::new().env(guess).load().is_err(), "a guess at a setting");
 }

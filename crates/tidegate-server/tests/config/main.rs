@@ -1,7 +1,13 @@
-//! Configuration from the outside: layers, and every mistake at once.
+//! Configuration from the outside: layers, and every error at once.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+mod fuzz;
+mod keys;
 mod layers;
+mod log;
+mod routes;
 mod routing;
 mod support;
+mod tasks;
+mod upstreams;

@@ -27,7 +27,7 @@ model = "small"
 "#;
 
 #[test]
-fn busy_thresholds_presets_and_models_can_be_said() {
+fn a_file_can_set_busy_thresholds_presets_and_models() {
     let config = Config::from_toml(ROUTING).unwrap();
     assert!(config.dry_run);
     let routing = &config.routing;
@@ -46,7 +46,7 @@ fn busy_thresholds_presets_and_models_can_be_said() {
 }
 
 #[test]
-fn thresholds_out_of_range_and_models_said_twice_are_mistakes() {
+fn thresholds_out_of_range_and_repeated_models_are_errors() {
     let over = only("[routing]\nactive_decode_blocks_threshold = 1.5");
     assert!(over.allowed.contains("0.0 … 1.0"), "{over}");
     let negative = only("[routing]\nactive_prefill_tokens_threshold = -1");
@@ -57,8 +57,8 @@ fn thresholds_out_of_range_and_models_said_twice_are_mistakes() {
         ("model[2].name", "each model once")
     );
     assert!(only("[[upstream]]\nurl = \"http://a\"\nmodels = [1]").given.contains("array"));
-    let many = "[outbox]\nmax_destinations = 1\n[[upstream]]\nurl = \"http://a\"\n[[upstream]]\nurl = \"http://b\"";
-    assert!(only(many).allowed.contains("outbox.max_destinations"));
+    let many = "[outbox]\nupstreams_max = 1\n[[upstream]]\nurl = \"http://a\"\n[[upstream]]\nurl = \"http://b\"";
+    assert!(only(many).allowed.contains("outbox.upstreams_max"));
 }
 
 #[test]

@@ -18,7 +18,7 @@ priority = "low"
 "#;
 
 async fn acquired(gateway: &TestGateway) -> [u64; 3] {
-    let stats = gateway.inner().shared().tracker.stats();
+    let stats = gateway.inner().admission().tracker().stats();
     [stats.high_acquired, stats.normal_acquired, stats.low_acquired]
 }
 

@@ -56,7 +56,7 @@ async fn answers(flood: &mut JoinSet<Answer>, count: usize) -> Vec<Answer> {
 
 async fn rejected(gateway: &TestGateway, what: &str, reason: &str) -> u64 {
     let page = Client::new(gateway.admin).get("/metrics").await;
-    let series = format!("tidegate_tasks_{what}_total{{reason=\"{reason}\"}} ");
+    let series = format!("tidegate_{what}_total{{reason=\"{reason}\"}} ");
     let line = page.text().lines().find_map(|line| line.strip_prefix(&series));
     line.unwrap_or_else(|| panic!("no {series}")).parse().unwrap()
 }
@@ -88,8 +88,8 @@ async fn a_client_that_floods_holds_its_share_and_another_is_served() {
     eventually("eight of it are in flight", || gateway.in_flight() == 11).await;
     let high = send(client, "/hold", NOISY, "high").await.json();
     assert_eq!((&high["reason"], &high["limit"]), (&"client_share".into(), &8.into()));
-    assert_eq!(rejected(&gateway, "rejected", "client_share").await, 46 + 1 + 6 + 1);
-    assert_eq!(rejected(&gateway, "rejected", "priority_limit").await, 0);
+    assert_eq!(rejected(&gateway, "tasks_rejected", "client_share").await, 46 + 1 + 6 + 1);
+    assert_eq!(rejected(&gateway, "tasks_rejected", "priority_limit").await, 0);
     upstream.gate.open();
     let served = [noisy.join_all().await, quiet.join_all().await, low.join_all().await];
     for answer in served.iter().flatten() {
@@ -140,8 +140,8 @@ async fn in_a_dry_run_it_is_only_counted() {
     let client = Client::new(gateway.address);
     let noisy = flood(client, NOISY, "normal", 7);
     eventually("all of them are in flight", || gateway.in_flight() == 7).await;
-    assert_eq!(rejected(&gateway, "would_reject", "client_share").await, 3);
-    assert_eq!(rejected(&gateway, "rejected", "client_share").await, 0);
+    assert_eq!(rejected(&gateway, "requests_would_reject", "client_share").await, 3);
+    assert_eq!(rejected(&gateway, "tasks_rejected", "client_share").await, 0);
     upstream.gate.open();
     assert!(noisy.join_all().await.iter().all(|answer| answer.status == 200));
     gateway.balances().await;

@@ -9,13 +9,12 @@ async fn one_connection_too_many_is_told_so() {
     let gateway = TestGateway::start("[listen]\nconnections_max = 2\n", &[upstream.address]);
     let one = TcpStream::connect(gateway.address).await.unwrap();
     let _two = TcpStream::connect(gateway.address).await.unwrap();
-    let shared = gateway.inner().shared();
-    eventually("both are served", || shared.metrics().connections == 2).await;
+    eventually("both are served", || gateway.inner().metrics().connections == 2).await;
     let answer = raw(gateway.address, b"").await;
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("connection_limit"), "{answer}");
     assert_eq!(Client::new(gateway.admin).get("/health/live").await.status, 200);
     drop(one);
-    eventually("a place is free", || shared.metrics().connections == 1).await;
+    eventually("a place is free", || gateway.inner().metrics().connections == 1).await;
     assert_eq!(Client::new(gateway.address).get("/").await.status, 200, "no latch");
 }
 
@@ -27,11 +26,8 @@ async fn connections_are_spread_over_the_threads() {
     for _ in 0..40 {
         held.push(TcpStream::connect(gateway.address).await.unwrap());
     }
-    let shared = gateway.inner().shared();
-    eventually("all are served", || shared.metrics().connections == 40).await;
-    for thread in &shared.threads {
-        assert_eq!(thread.metrics.connections(), 10);
-    }
+    eventually("all are served", || gateway.inner().metrics().connections == 40).await;
+    assert_eq!(gateway.inner().connections_by_thread(), [10; 4]);
 }
 
 #[tokio::test]
@@ -45,8 +41,7 @@ async fn a_client_that_says_nothing_or_half_a_head_is_closed() {
         // Returns when the gateway closes; a reset is a close.
         let _ = tcp.read_to_end(&mut rest).await;
     }
-    let shared = gateway.inner().shared();
-    eventually("none is left", || shared.metrics().connections == 0).await;
+    eventually("none is left", || gateway.inner().metrics().connections == 0).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
-use crate::support::{Client, TestGateway, Upstream, eventually, promtool, undisturbed};
+use crate::support::{Client, TestGateway, Upstream, eventually, undisturbed};
 use http_body_util::Full;
 use std::time::{Duration, Instant};
+use tidegate_testkit::promtool::{Verdict, check_metrics};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -80,7 +81,7 @@ async fn load_state_and_alerts_follow_the_load_and_let_go() {
     let names: Vec<_> =
         alerts.as_array().unwrap().iter().map(|alert| alert["alert"].as_str().unwrap()).collect();
     assert_eq!(names, ["high_near_limit", "near_global_limit"]);
-    let raised = gateway.inner().shared().alerts.clone();
+    let raised = gateway.inner().control().alerts().clone();
     eventually("the observer has seen it", || raised.raised() == [0, 1, 1]).await;
     upstream.gate.open();
     for task in held {
@@ -109,17 +110,17 @@ async fn the_metrics_are_what_prometheus_expects() {
         "tidegate_shed_total{priority=\"low\",reason=\"priority_limit\"} 0",
         "tidegate_finished_total{priority=\"normal\",outcome=\"success\"} 1",
         "tidegate_load_state{state=\"healthy\"} 1",
-        "tidegate_responses_total{class=\"2xx\"} 3",
-        "tidegate_request_duration_seconds_count{priority=\"high\"} 1",
+        "tidegate_requests_answered_total{class=\"2xx\"} 3",
+        "tidegate_requests_duration_seconds_count{priority=\"high\"} 1",
         "tidegate_global_limit 2000",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
-    promtool_accepts(text).await;
+    promtool_accepts(text);
 }
 
-async fn promtool_accepts(text: &str) {
-    let (code, complaints) = promtool(text).await;
+fn promtool_accepts(text: &str) {
+    let Verdict { code, complaints } = check_metrics(text).unwrap();
     assert!(code == Some(0) && complaints.is_empty(), "{complaints}");
 }
 

@@ -53,7 +53,7 @@ async fn an_upstream_that_comes_back_is_used_again() {
     let dead = Reserved::new();
     let gateway = TestGateway::start("[proxy]\nhealth_interval_ms = 50\n", &[dead.address]);
     assert_eq!(Client::new(gateway.address).get("/").await.status, 502);
-    eventually("it is seen to be down", || !gateway.inner().shared().fleet.any_up()).await;
+    eventually("it is seen to be down", || !gateway.inner().fleet().any_up()).await;
     assert_eq!(Client::new(gateway.admin).get("/health/ready").await.status, 503);
     let listener = dead.listen();
     tokio::spawn(async move {
@@ -67,7 +67,7 @@ async fn an_upstream_that_comes_back_is_used_again() {
             });
         }
     });
-    eventually("it is seen to be up", || gateway.inner().shared().fleet.any_up()).await;
+    eventually("it is seen to be up", || gateway.inner().fleet().any_up()).await;
     assert_eq!(Client::new(gateway.address).get("/").await.status, 200);
     assert_eq!(Client::new(gateway.admin).get("/health/ready").await.status, 200);
 }

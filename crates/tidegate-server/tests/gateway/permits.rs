@@ -95,7 +95,7 @@ async fn a_client_that_takes_nothing_of_its_answer_is_cut() {
     let upstream = endless().await;
     let config = "[listen]\nheader_timeout_ms = 100\n[proxy]\nstream_idle_timeout_ms = 200\n";
     let gateway = TestGateway::start(config, &[upstream.address]);
-    let tracker = &gateway.inner().shared().tracker;
+    let tracker = gateway.inner().admission().tracker();
     let tcp = undisturbed("a head comes within its time", async || {
         let start = Instant::now();
         let mut tcp = TcpStream::connect(gateway.address).await.unwrap();
@@ -150,7 +150,7 @@ async fn an_http2_client_that_opens_no_window_holds_no_permit() {
         let (response, _) = sender.send_request(request, true).unwrap();
         streams.push(response.await.unwrap());
     }
-    assert_eq!(gateway.inner().shared().tracker.stats().normal_acquired, 20);
+    assert_eq!(gateway.inner().admission().tracker().stats().normal_acquired, 20);
     // Unless the first of them has come back already.
     let held = gateway.in_flight();
     assert!(held == 20 || start.elapsed() >= Duration::from_millis(400), "{held} are held");

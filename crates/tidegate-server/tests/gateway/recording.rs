@@ -6,7 +6,7 @@ use hyper::body::Incoming;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use tidegate::MessagePriority;
-use tidegate_server::record::{Decision, RECORDERS_MAX, Verdict};
+use tidegate_server::gateway::decision_log::{Decision, RECORDERS_MAX, Verdict};
 
 /// Begins to record, and waits for the first line.
 async fn record(gateway: &TestGateway, path: &str) -> Response<Incoming> {
@@ -94,7 +94,7 @@ async fn told_in_time() -> Option<()> {
         (&end["end"], &end["decisions"], &end["lost"]),
         (&"time".into(), &3.into(), &0.into())
     );
-    assert!(!gateway.inner().shared().journal.is_on(), "nobody records any more");
+    assert!(!gateway.inner().control().decision_log().is_on(), "nobody records any more");
     Some(())
 }
 
@@ -125,7 +125,7 @@ async fn lost_in_time() -> Option<()> {
     let gateway = TestGateway::start("", &[upstream.address]);
     let start = Instant::now();
     let recording = record(&gateway, "/v1/decisions?for_s=10").await;
-    let journal = &gateway.inner().shared().journal;
+    let decision_log = gateway.inner().control().decision_log();
     // More than its buffer and all buffers of the sockets hold, told from here: thousands of requests would
     // take long.
     let decision = Decision {
@@ -137,7 +137,7 @@ async fn lost_in_time() -> Option<()> {
     };
     let told = 400_000;
     for _ in 0..told {
-        journal.tell(&decision);
+        decision_log.publish(&decision);
     }
     for _ in 0..20 {
         assert_eq!(Client::new(gateway.address).get("/").await.status, 200);
@@ -174,8 +174,8 @@ async fn only_so_many_record_at_once_and_only_as_is_asked() {
         (503, &"too_many_recorders".into())
     );
     recordings.clear();
-    let journal = &gateway.inner().shared().journal;
-    eventually("those who left record no longer", || !journal.is_on()).await;
+    let decision_log = gateway.inner().control().decision_log();
+    eventually("those who left record no longer", || !decision_log.is_on()).await;
     assert_eq!(record(&gateway, "/v1/decisions?for_s=1").await.status(), 200);
     let wrong = admin.get("/v1/decisions?seconds=1").await;
     assert_eq!((wrong.status.as_u16(), &wrong.json()["reason"]), (400, &"wrong_parameter".into()));
@@ -187,5 +187,5 @@ async fn clients_can_not_record() {
     let gateway = TestGateway::start("", &[upstream.address]);
     assert_eq!(Client::new(gateway.address).get("/v1/decisions").await.status, 200);
     assert_eq!(upstream.last().uri.path(), "/v1/decisions", "there it is an upstream's path");
-    assert!(!gateway.inner().shared().journal.is_on());
+    assert!(!gateway.inner().control().decision_log().is_on());
 }

@@ -158,7 +158,7 @@ async fn open_websockets_are_counted_drained_and_then_cut() {
     let gateway = TestGateway::start("[listen]\nshutdown_grace_ms = 300\n", &[upstream.address]);
     let (mut socket, _) = connect_async(format!("ws://{}/", gateway.address)).await.unwrap();
     eventually("the tunnel is open", || gateway.in_flight() == 1).await;
-    assert_eq!(gateway.inner().shared().metrics().connections, 1);
+    assert_eq!(gateway.inner().metrics().connections, 1);
     assert_eq!(gateway.shutdown().await.cut, 1);
     while let Some(Ok(_)) = socket.next().await {}
 }

@@ -135,7 +135,7 @@ async fn flood(planned: f64) -> Flood {
     let rate = f64::from(updates) / start.elapsed().saturating_sub(work).as_secs_f64();
     assert!(others.iter().all(|task| !task.is_finished()), "nothing beside the flood was refused");
     assert_eq!(low.served + low.refused, updates, "every update was answered");
-    let stats = gateway.shared().tracker.stats();
+    let stats = gateway.admission().tracker().stats();
     Flood { low, rate, stats }
 }
 

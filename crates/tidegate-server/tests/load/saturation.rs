@@ -23,7 +23,7 @@ fn ad32_chaos_6_critical_is_never_dropped_at_full_saturation_and_takes_at_most_t
         let (upstream, gate) = upstream(Duration::ZERO).await;
         let gateway = gateway(LIMITS, upstream);
         let address = gateway.address();
-        let tracker = &gateway.shared().tracker;
+        let tracker = gateway.admission().tracker();
         let mut wire = Wire::connect(address).await;
         probe(&mut wire).await;
         let mut ratios = Vec::new();

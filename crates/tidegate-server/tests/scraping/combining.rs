@@ -2,7 +2,7 @@
 
 use crate::support::figures;
 use tidegate::routing::{KvUsage, LoadReport};
-use tidegate_server::load::{Scraped, ServerKind};
+use tidegate_server::gateway::load::{Scraped, ServerKind};
 
 fn only_rank(page: &str) -> LoadReport {
     let scraped = Scraped::parse(page);
@@ -63,7 +63,8 @@ fn what_names_no_rank_is_the_only_rank_s() {
 
 #[test]
 fn no_blocks_are_starting_where_that_is_what_they_mean_and_unset_elsewhere() {
-    let starting = "tidegate_worker_kv_total_blocks 0\ntidegate_worker_active_decode_blocks 0\n";
+    let starting =
+        "tidegate_upstream_kv_total_blocks 0\ntidegate_upstream_active_decode_blocks 0\n";
     assert_eq!(only_rank(starting).kv(), KvUsage::NotReady);
     // It tells 0 until its first request, which it would never get.
     let idle = "sglang:token_usage 0.0\nsglang:max_total_num_tokens 0.0\n";

@@ -15,8 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tidegate_server::config::{Config, ProxyConfig, Scheme, UpstreamTarget};
-use tidegate_server::load::{FetchError, Fetched, Scraped, Scraper, ServerKind};
-use tidegate_server::upstream::{Connector, Fleet};
+use tidegate_server::gateway::load::{FetchError, Fetched, Scraped, Scraper, ServerKind};
+use tidegate_server::gateway::upstream::Fleet;
+use tidegate_server::http::client::Connector;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -1,9 +1,9 @@
 //! One page of each kind of server, in the versions that differ.
 
 use crate::support::{figures, page, pages};
-use std::process::{Command, Stdio};
 use tidegate::routing::KvUsage;
-use tidegate_server::load::{Scraped, ServerKind};
+use tidegate_server::gateway::load::{Scraped, ServerKind};
+use tidegate_testkit::promtool::{Verdict, check_metrics};
 
 /// Blocks in use, blocks in all, running, waiting, of rank after rank.
 type Expected = [(u64, u64, u64, u64)];
@@ -102,16 +102,9 @@ fn an_agent_of_ours_goes_before_the_server_whose_page_it_passes_on() {
 #[test]
 fn prometheus_itself_can_read_every_page() {
     for (path, _) in pages() {
-        let page = std::fs::File::open(&path).unwrap();
-        let check = Command::new("promtool")
-            .args(["check", "metrics"])
-            .stdin(page)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .output()
-            .expect("promtool is missing: install Debian's `prometheus`, or run scripts/setup");
+        let page = std::fs::read_to_string(&path).unwrap();
+        let Verdict { code, complaints } = check_metrics(&page).unwrap();
         // 3 is a matter of taste in names, and these names are others'.
-        let (code, said) = (check.status.code(), String::from_utf8_lossy(&check.stderr));
-        assert!(matches!(code, Some(0 | 3)), "{}: {code:?} {said}", path.display());
+        assert!(matches!(code, Some(0 | 3)), "{}: {code:?} {complaints}", path.display());
     }
 }

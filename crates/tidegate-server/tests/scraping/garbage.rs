@@ -3,7 +3,7 @@
 
 use crate::support::{page, pages};
 use http::{HeaderMap, HeaderValue};
-use tidegate_server::load::{Samples, Scraped, orca, parse_models};
+use tidegate_server::gateway::load::{Samples, Scraped, orca, parse_models};
 
 /// Xorshift: the same noise in every run.
 struct Noise(u64);

@@ -1,13 +1,13 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on should say where.
 
-//! A manager of tasks over parts of this process: a store in a folder, and an executor that only pretends.
+//! A task manager with a store in a folder and a mock executor of this process.
 
 #[path = "../../../tidegate/tests/support/folder.rs"]
 mod folder;
 
-mod ends;
-mod lives;
+mod endings;
+mod failing_store;
 mod node;
-mod shaky;
+mod queueing;
+mod restarts;
 mod submissions;
-mod waiting;

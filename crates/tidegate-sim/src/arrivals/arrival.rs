@@ -1,17 +1,17 @@
-use super::Tide;
+use super::LoadShape;
 use super::stream::Stream;
-use crate::random::SplitMix64;
 use crate::scenario::{Scenario, Work};
 use std::time::Duration;
+use tidegate_core::rng::Rng;
 
 /// A request that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When, from the start.
+    /// The time from the start.
     pub at: Duration,
-    /// Of which class, by its place in the scenario.
+    /// The class, by its index in the scenario.
     pub class: u16,
-    /// What it asks of a worker.
+    /// The work that it asks of an upstream.
     pub work: Work,
 }
 
@@ -25,7 +25,7 @@ pub struct Arrival {
 ///     about = "A request each 100 ms."
 ///     duration_s = 1
 ///     arrivals = "even"
-///     workers = { count = 1, places = 1, waiting = 0 }
+///     upstreams = { count = 1, slots = 1, queue = 0 }
 ///     class = [{ name = "a", per_s = 10, service = { kind = "fixed", ms = 5 } }]
 /// "#)?;
 /// assert_eq!(Arrivals::new(&scenario, 1).count(), 10);
@@ -33,7 +33,7 @@ pub struct Arrival {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Arrivals {
-    tide: Tide,
+    load_shape: LoadShape,
     lanes: Vec<Lane>,
 }
 
@@ -43,7 +43,7 @@ struct Lane {
     stream: Stream,
     next_s: Option<f64>,
     service: crate::scenario::Service,
-    chance: SplitMix64,
+    rng: Rng,
 }
 
 // === impl Arrivals ===
@@ -52,18 +52,18 @@ impl Arrivals {
     /// The arrivals of this scenario with this seed.
     #[must_use]
     pub fn new(scenario: &Scenario, seed: u64) -> Self {
-        let mut seeds = SplitMix64::new(seed);
-        let tide = Tide::new(scenario, &mut seeds.fork());
+        let mut seeds = Rng::new(seed);
+        let load_shape = LoadShape::new(scenario, &mut seeds.fork());
         let capacity_per_s = scenario.capacity_per_s().unwrap_or(0.0);
         // A stream for each use: one class more leaves the others as they were.
         let lane = |class: &crate::scenario::Class| {
             let per_s = class.per_s.unwrap_or(class.share.unwrap_or(0.0) * capacity_per_s);
             let mut stream = Stream::new(class, scenario.arrivals, per_s, seeds.fork());
-            let next_s = stream.next(&tide);
-            Lane { stream, next_s, service: class.service, chance: seeds.fork() }
+            let next_s = stream.next(&load_shape);
+            Lane { stream, next_s, service: class.service, rng: seeds.fork() }
         };
         let lanes = scenario.classes.iter().map(lane).collect();
-        Self { tide, lanes }
+        Self { load_shape, lanes }
     }
 }
 
@@ -75,8 +75,8 @@ impl Iterator for Arrivals {
         let coming = coming.filter_map(|(class, lane)| Some((class, lane.next_s?)));
         let (class, at_s) = coming.min_by(|a, b| a.1.total_cmp(&b.1))?;
         let lane = &mut self.lanes[class];
-        lane.next_s = lane.stream.next(&self.tide);
-        let work = lane.service.draw(&mut lane.chance);
+        lane.next_s = lane.stream.next(&self.load_shape);
+        let work = lane.service.draw(&mut lane.rng);
         Some(Arrival { at: Duration::from_secs_f64(at_s), class: class as u16, work })
     }
 }

@@ -1,13 +1,14 @@
-use super::Tide;
-use crate::random::SplitMix64;
+use super::LoadShape;
+use crate::random::Draw;
 use crate::scenario::{Scenario, Spacing};
+use tidegate_core::rng::Rng;
 
 /// Records that are due in one millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Which, from the start.
+    /// The time from the start.
     pub at_ms: u64,
-    /// How many.
+    /// Number of records.
     pub records: u64,
 }
 
@@ -31,30 +32,30 @@ pub struct Offer {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Offers {
-    tide: Tide,
+    load_shape: LoadShape,
     spacing: Spacing,
     /// Records a second at a load of 1.
     per_s: f64,
-    chance: SplitMix64,
+    rng: Rng,
     next_ms: u64,
-    /// What is due of the next record, 0 … 1.
+    /// The fraction of the next record that is due, 0 … 1.
     part: f64,
 }
 
 // === impl Offers ===
 
 impl Offers {
-    /// What this scenario offers with this seed; nothing without a pipeline.
+    /// Returns the records that this scenario offers with this seed; none without a pipeline.
     #[must_use]
     pub fn new(scenario: &Scenario, seed: u64) -> Self {
-        let mut seeds = SplitMix64::new(seed);
-        let tide = Tide::new(scenario, &mut seeds.fork());
+        let mut seeds = Rng::new(seed);
+        let load_shape = LoadShape::new(scenario, &mut seeds.fork());
         let world = scenario.pipeline.as_ref();
         Self {
-            tide,
+            load_shape,
             spacing: scenario.arrivals,
             per_s: world.map_or(0.0, |world| world.store_per_s * world.share),
-            chance: seeds.fork(),
+            rng: seeds.fork(),
             next_ms: 0,
             part: 0.0,
         }
@@ -66,13 +67,13 @@ impl Iterator for Offers {
 
     fn next(&mut self) -> Option<Offer> {
         let at_ms = self.next_ms;
-        let load = self.tide.load(at_ms as f64 / 1e3)?;
+        let load = self.load_shape.load(at_ms as f64 / 1e3)?;
         self.next_ms += 1;
         let mean = self.per_s * load / 1e3;
         self.part += match self.spacing {
             Spacing::Even => mean,
             // Records come in groups: the variance of a millisecond is the square of its mean.
-            Spacing::Poisson => self.chance.exponential(mean),
+            Spacing::Poisson => self.rng.exponential(mean),
         };
         // A thousandth is forgiven: sums of parts that should be whole fall short by their last digits.
         let records = (self.part + 1e-3) as u64;

@@ -1,12 +1,12 @@
-use super::Tide;
+use super::LoadShape;
 use super::stream::Stream;
-use crate::random::SplitMix64;
 use crate::scenario::{Class, Scenario, Service};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
+use tidegate_core::rng::Rng;
 
-/// When each task of a scenario with executors is due, in order of time.
+/// The due times of the tasks of a scenario, in order.
 ///
 /// ```
 /// use tidegate_sim::arrivals::TaskArrivals;
@@ -23,7 +23,7 @@ use tidegate_core::admission::MessagePriority;
 /// ```
 #[derive(Clone, Debug)]
 pub struct TaskArrivals {
-    tide: Tide,
+    load_shape: LoadShape,
     stream: Stream,
 }
 
@@ -33,8 +33,8 @@ impl TaskArrivals {
     /// The tasks of this scenario with this seed; none without executors.
     #[must_use]
     pub fn new(scenario: &Scenario, seed: u64) -> Self {
-        let mut seeds = SplitMix64::new(seed);
-        let tide = Tide::new(scenario, &mut seeds.fork());
+        let mut seeds = Rng::new(seed);
+        let load_shape = LoadShape::new(scenario, &mut seeds.fork());
         let per_s = scenario
             .executors
             .as_ref()
@@ -52,7 +52,7 @@ impl TaskArrivals {
             retry: None,
         };
         let stream = Stream::new(&tasks, scenario.arrivals, per_s, seeds.fork());
-        Self { tide, stream }
+        Self { load_shape, stream }
     }
 }
 
@@ -60,6 +60,6 @@ impl Iterator for TaskArrivals {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        self.stream.next(&self.tide).map(Duration::from_secs_f64)
+        self.stream.next(&self.load_shape).map(Duration::from_secs_f64)
     }
 }

@@ -1,4 +1,6 @@
-//! The scenarios that ship.
+//! The scenarios that ship, built into the program.
+//!
+//! May use the scenario. Must not know how one is run.
 
 mod executors;
 mod find;

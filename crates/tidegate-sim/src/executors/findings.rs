@@ -3,16 +3,16 @@ use super::measure::at_percent;
 use crate::report::{Cell, Chart, Findings, Line, Table};
 use crate::scenario::{PhaseSpan, Scenario, What};
 
-/// What one placement made of a scenario, simulated or real. All times are in seconds from the start.
+/// The run of a scenario with one placement, simulated or real. All times are in seconds from the start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlacementRun {
-    /// Who placed.
+    /// The placement policy.
     pub policy: Policy,
     /// Every task that was due.
     pub tasks: Vec<TaskRun>,
-    /// From when until when something ran in a slot.
+    /// The begin and end of each execution.
     pub ran_s: Vec<(f64, f64)>,
-    /// What was counted in the judged time of each phase.
+    /// Counts in the judged time of each phase.
     pub counts: Vec<PhaseCounts>,
     /// Tasks that never ended.
     pub lost: u64,
@@ -20,32 +20,32 @@ pub struct PlacementRun {
     pub twice: u64,
     /// Now and then: how many waited and how many ran.
     pub samples: Vec<Sample>,
-    /// How often the code that ships decided something, where that is known.
+    /// Decisions of the shipped code, where that is known.
     pub decisions: u64,
 }
 
-/// When a task was due, and when an executor began with it for the first time.
+/// The due time of a task, and its first start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TaskRun {
-    /// When it was due.
+    /// The due time.
     pub due_s: f64,
-    /// When it was started; `None` when it never was.
+    /// The first start; `None` if it was never started.
     pub started_s: Option<f64>,
 }
 
-/// What was counted in the judged time of a phase.
+/// Counts in the judged time of a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseCounts {
-    /// Requests and replies between who places and the executors; `None` where nobody counts them.
+    /// Requests and replies between managers and executors; `None` where they are not counted.
     pub messages: Option<u64>,
     /// Submissions that were refused because the executor was full.
     pub wasted: u64,
 }
 
-/// How many waited and how many ran at a moment.
+/// Queued and running tasks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// When.
+    /// The time.
     pub at_s: f64,
     /// Tasks that were due and did not run.
     pub waiting: u64,
@@ -57,7 +57,7 @@ pub struct Sample {
 struct Judged<'a> {
     scenario: &'a Scenario,
     run: &'a PlacementRun,
-    /// Which phases, with when they are judged.
+    /// The phases and their judged times.
     windows: Vec<(usize, f64, f64)>,
 }
 

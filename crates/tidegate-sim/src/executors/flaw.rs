@@ -1,12 +1,12 @@
-/// Mistakes that others have made, put in on purpose: whoever looks for violations has to find these.
+/// A defect that is planted to test the invariants. Each was made by a real system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutorFlaw {
-    /// A manager whose request was not answered sends the same attempt again, instead of looking for it.
+    /// A manager without a reply sends the same attempt again, instead of following it.
     SendsAgain,
-    /// An executor gives a slot back each time that it is asked for the end of what ran there.
+    /// An executor releases a slot each time that it is asked for the end of the execution.
     GivesBackTwice,
-    /// An executor starts what was cancelled before it came.
+    /// An executor starts an attempt that was cancelled before it arrived.
     ForgetsTombstones,
-    /// A manager sends an attempt before it is kept where, and after a restart gives the same number again.
+    /// A manager sends an attempt before it persists its executor, and reuses the number after a restart.
     ReusesNumbers,
 }

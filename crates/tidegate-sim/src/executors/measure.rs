@@ -2,21 +2,21 @@ use super::{ExecutorsReport, ExecutorsScenario};
 use crate::agenda::Time;
 use crate::scenario::Scenario;
 
-/// Of the tasks, so many a hundred come before anything is measured: the line is still filling.
+/// The share of tasks, in percent, before the measurement begins: the queue is still filling.
 const WARM_UP_PERCENT: u64 = 10;
 
-/// One task's way.
+/// Executor task's way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
     pub(super) arrived: Time,
     pub(super) takes: Time,
     /// The first time.
     pub(super) started: Option<Time>,
-    /// How long it was told that it would wait.
-    pub(super) told: Option<Time>,
+    /// The wait that was estimated when it was submitted.
+    pub(super) estimated_wait: Option<Time>,
 }
 
-/// What is counted while a simulation runs.
+/// The counts of a running simulation.
 #[derive(Debug, Default)]
 pub(super) struct Measure {
     pub(super) tasks: Vec<Task>,
@@ -24,7 +24,7 @@ pub(super) struct Measure {
     pub(super) messages: u64,
     /// When the last task arrived, or the load is over.
     pub(super) horizon: Time,
-    /// When nobody waited any more after the burst.
+    /// The time at which the queue was empty after the burst.
     pub(super) recovered: Option<Time>,
     /// Tasks that are over.
     pub(super) over: u64,
@@ -32,14 +32,14 @@ pub(super) struct Measure {
     pub(super) lost: u64,
     /// Tasks that were started twice without need.
     pub(super) twice: u64,
-    /// How often the code that ships decided something.
+    /// Decisions of the shipped code.
     pub(super) decisions: u64,
     /// The phases, without what is not judged of them.
     pub(super) windows: Vec<Window>,
-    /// From when until when something ran.
+    /// The begin and end of each execution.
     pub(super) runs: Vec<(Time, Time)>,
     running: u64,
-    /// When, how many waited and how many ran.
+    /// Samples: the time, queued tasks and running tasks.
     pub(super) samples: Vec<(Time, u64, u64)>,
 }
 
@@ -69,7 +69,7 @@ impl Measure {
 
     pub(super) fn arrives(&mut self, arrived: Time, takes: Time) -> u64 {
         self.horizon = self.horizon.max(arrived);
-        self.tasks.push(Task { arrived, takes, started: None, told: None });
+        self.tasks.push(Task { arrived, takes, started: None, estimated_wait: None });
         self.tasks.len() as u64 - 1
     }
 
@@ -84,7 +84,7 @@ impl Measure {
         }
     }
 
-    /// What began then is over, or was killed.
+    /// Records the end of an execution that began then.
     pub(super) fn stops(&mut self, began: Time, now: Time) {
         self.running = self.running.saturating_sub(1);
         if !self.windows.is_empty() {
@@ -92,7 +92,7 @@ impl Measure {
         }
     }
 
-    /// How many run now.
+    /// Returns the number of running tasks.
     pub(super) fn running(&self) -> u64 {
         self.running
     }
@@ -129,12 +129,13 @@ impl Measure {
         let started = self.tasks.iter().filter(|task| task.started.is_some()).count() as u64;
         let busy: u64 = self.tasks.iter().map(|task| busy(task, from, horizon)).sum();
         let slot_time = (horizon - from) as f64 * f64::from(scenario.executors);
-        let told = measured.iter().filter_map(|task| Some((task.told?, task.started?, task)));
-        let mut came_per_told: Vec<f64> = told
-            .filter(|(told, ..)| *told > 0)
-            .map(|(told, started, task)| (started - task.arrived) as f64 / told as f64)
+        let estimated =
+            measured.iter().filter_map(|task| Some((task.estimated_wait?, task.started?, task)));
+        let mut wait_per_estimate: Vec<f64> = estimated
+            .filter(|(estimate, ..)| *estimate > 0)
+            .map(|(estimate, started, task)| (started - task.arrived) as f64 / estimate as f64)
             .collect();
-        came_per_told.sort_unstable_by(f64::total_cmp);
+        wait_per_estimate.sort_unstable_by(f64::total_cmp);
         ExecutorsReport {
             tasks: self.tasks.len() as u64,
             started,
@@ -144,7 +145,7 @@ impl Measure {
             wait_p99_ms: at_percent(&waits, 99).unwrap_or_default() as f64 / 1e6,
             used: if slot_time > 0.0 { busy as f64 / slot_time } else { 0.0 },
             recovered: self.recovered.map(std::time::Duration::from_nanos),
-            came_per_told: [10, 50, 90].map(|percent| at_percent(&came_per_told, percent)),
+            wait_per_estimate: [10, 50, 90].map(|percent| at_percent(&wait_per_estimate, percent)),
         }
     }
 }
@@ -157,7 +158,7 @@ impl Window {
     }
 }
 
-/// How long it ran between two moments.
+/// Returns the time for which it ran between two moments.
 fn busy(task: &Task, from: Time, until: Time) -> Time {
     let Some(started) = task.started else { return 0 };
     let ended = (started + task.takes).min(until);

@@ -1,8 +1,8 @@
-//! Tasks, a manager and executors in virtual time, under the dispatcher and the slots that ship; and the loop of
-//! the seed beside them.
+//! Tasks, managers and executors in virtual time, with the dispatcher and the slots that ship, and the seed's loop
+//! for comparison.
 //!
-//! Every message takes its time, and each is counted. Arrivals and how long tasks take are the same under every
-//! placement, so that what differs is the placement.
+//! Every message is delayed and counted. Arrivals and durations are the same for every placement. May use the
+//! scenario, arrivals and the report. Must not know commands or files.
 //!
 //! ```
 //! use tidegate_core::capacity::Placement;
@@ -14,34 +14,25 @@
 //! assert!(report.messages_per_task() <= 5.0);
 //! ```
 
-mod compare;
-mod crew;
-mod driver;
+mod comparison;
+mod dispatch;
 mod findings;
 mod flaw;
-mod ledger;
-mod lives;
+mod fleet;
 mod load;
-mod manager;
-mod managers;
 mod measure;
-mod message;
-mod policy;
 mod report;
-mod rules;
-mod scenario;
 mod seed_loop;
 mod setup;
-mod side_by_side;
 mod simulate;
-mod table;
-mod wire;
+mod steady;
 
-pub use compare::{PlacementComparison, PlacementRow, compare};
+pub use crate::scenario::{Policy, UnknownPolicy};
+pub use comparison::{
+    PlacementComparison, PlacementFigures, PlacementRow, PlacementsInScenario, compare, compare_in,
+};
 pub use findings::{PhaseCounts, PlacementRun, Sample, TaskRun, findings};
 pub use flaw::ExecutorFlaw;
-pub use policy::{Policy, UnknownPolicy};
 pub use report::ExecutorsReport;
-pub use scenario::{Burst, ExecutorsScenario, TaskTime, run};
-pub use side_by_side::{PlacementFigures, PlacementsInScenario, compare_in};
 pub use simulate::{simulate, simulate_flawed};
+pub use steady::{Burst, ExecutorsScenario, TaskTime, run};

@@ -1,28 +1,28 @@
 use std::time::Duration;
 
-/// What came of a scenario.
+/// The results of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecutorsReport {
-    /// How many tasks arrived.
+    /// Tasks that arrived.
     pub tasks: u64,
-    /// How many of them an executor had accepted when the last arrived.
+    /// Tasks of these that an executor had accepted when the last arrived.
     pub started: u64,
-    /// How many submissions were refused because the executor was full.
+    /// Submissions that a full executor refused.
     pub wasted: u64,
-    /// How many requests and replies there were.
+    /// Requests and replies.
     pub messages: u64,
-    /// The mean of the time from a task's arrival to its start, in milliseconds; who has not started counts with
-    /// what it has waited so far.
+    /// The mean time from a task's arrival to its start, in milliseconds; a task that has not started counts with
+    /// its wait so far.
     pub wait_mean_ms: f64,
     /// 99 % of tasks waited at most this long, in milliseconds.
     pub wait_p99_ms: f64,
-    /// Of the time of all slots, the share in which they worked.
+    /// The share of slot time in use.
     pub used: f64,
-    /// How long after the burst nobody waited any more; `None` without a burst, or when somebody always did.
+    /// The time after the burst until the queue was empty; `None` without a burst, or when it never was.
     pub recovered: Option<Duration>,
-    /// Of those who were told that they would wait, how long they did, as a multiple of what they were told: at
-    /// the tenth, the fiftieth and the ninetieth percentile.
-    pub came_per_told: [Option<f64>; 3],
+    /// The actual wait as a multiple of the estimated one, of tasks with an estimate: the 10th, 50th and 90th
+    /// percentile.
+    pub wait_per_estimate: [Option<f64>; 3],
 }
 
 // === impl ExecutorsReport ===
@@ -40,7 +40,7 @@ impl ExecutorsReport {
         self.messages as f64 / self.started.max(1) as f64
     }
 
-    /// Of the tasks, the share that started.
+    /// The share of tasks that started.
     #[must_use]
     pub fn goodput(&self) -> f64 {
         self.started as f64 / self.tasks.max(1) as f64

@@ -3,38 +3,36 @@
 //! the while the task is the worker's only one. Who is not answered is taken for full, and what is accepted is not
 //! looked after.
 
-use super::crew::Crew;
+use super::fleet::{Fleet, Key, Network, Operation, Reply};
 use super::load::TaskLoad;
 use super::measure::Measure;
-use super::message::{Ask, Key, Told};
 use super::setup::{Setup, nanos};
-use super::wire::Wire;
 use super::{ExecutorsReport, ExecutorsScenario};
 use crate::agenda::{Agenda, Time};
-use crate::random::SplitMix64;
 use crate::scenario::{Fault, FaultKind};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tidegate_core::capacity::{ExecutorId, Ticket};
+use tidegate_core::rng::Rng;
 
 const ATTEMPTS_MAX: u32 = 100;
 const SLEEP_MAX_S: f64 = 60.0;
 /// As [`Managers`](super::managers::Managers) has it.
 const PATIENCE: u32 = 10;
-/// How long is waited after the load for what runs then.
+/// The time after the load in which running tasks may end.
 const DRAIN: Duration = Duration::from_secs(60);
 
 pub(super) struct SeedLoop {
     now: Time,
     agenda: Agenda<Event>,
-    crew: Crew,
-    wire: Wire,
+    fleet: Fleet,
+    network: Network,
     faults: Vec<Fault>,
     queue: VecDeque<u64>,
     workers: Vec<Worker>,
     load: TaskLoad,
     arriving: bool,
-    chance: SplitMix64,
+    rng: Rng,
     measure: Measure,
     ended: Vec<bool>,
     burst: Option<(Time, u64)>,
@@ -46,7 +44,7 @@ pub(super) struct SeedLoop {
 #[derive(Default)]
 struct Worker {
     held: Option<Held>,
-    life: u32,
+    incarnation: u32,
     /// Faults that keep it down.
     down: u32,
 }
@@ -65,25 +63,25 @@ enum Event {
     /// A worker's request has come to an executor.
     Asked {
         worker: usize,
-        life: u32,
+        incarnation: u32,
         executor: ExecutorId,
         task: u64,
         deadline: Time,
     },
     /// Its reply has come to the worker.
-    Told {
+    Reply {
         worker: usize,
-        life: u32,
+        incarnation: u32,
         accepted: bool,
     },
     /// A worker has slept enough.
     Awake {
         worker: usize,
-        life: u32,
+        incarnation: u32,
     },
     Ended {
         at: ExecutorId,
-        life: u32,
+        incarnation: u32,
         key: Key,
     },
     Fault {
@@ -100,14 +98,14 @@ impl SeedLoop {
         Self {
             now: 0,
             agenda: Agenda::default(),
-            crew: Crew::new(executors, past_max, lease, None),
-            wire: Wire::new(hop, &faults, setup.wire_chance),
+            fleet: Fleet::new(executors, past_max, lease, None),
+            network: Network::new(hop, &faults, setup.network_rng),
             faults,
             queue: VecDeque::new(),
             workers: (0..executors).map(|_| Worker::default()).collect(),
             load: setup.load,
             arriving: true,
-            chance: setup.chance,
+            rng: setup.rng,
             measure: setup.measure,
             ended: Vec::new(),
             burst: None,
@@ -191,10 +189,12 @@ impl SeedLoop {
                     self.agenda.plan(next, Event::Sample);
                 }
             }
-            Event::Asked { worker, life, executor, task, deadline } => {
-                self.asked(worker, life, executor, task, deadline);
+            Event::Asked { worker, incarnation, executor, task, deadline } => {
+                self.asked(worker, incarnation, executor, task, deadline);
             }
-            Event::Told { worker, life, accepted } if self.workers[worker].life == life => {
+            Event::Reply { worker, incarnation, accepted }
+                if self.workers[worker].incarnation == incarnation =>
+            {
                 if accepted {
                     self.workers[worker].held = None;
                     self.take_next(worker);
@@ -202,11 +202,13 @@ impl SeedLoop {
                     self.ask_next(worker);
                 }
             }
-            Event::Awake { worker, life } if self.workers[worker].life == life => {
+            Event::Awake { worker, incarnation }
+                if self.workers[worker].incarnation == incarnation =>
+            {
                 self.begin_attempt(worker);
             }
-            Event::Told { .. } | Event::Awake { .. } => {}
-            Event::Ended { at, life, key } => self.ended(at, life, key),
+            Event::Reply { .. } | Event::Awake { .. } => {}
+            Event::Ended { at, incarnation, key } => self.ended(at, incarnation, key),
             Event::Fault { index, begins } => self.fault(index, begins),
         }
         let nobody_waits =
@@ -239,9 +241,9 @@ impl SeedLoop {
 
     /// All executors, shuffled.
     fn begin_attempt(&mut self, worker: usize) {
-        let mut to_ask: Vec<_> = (0..self.crew.len()).map(ExecutorId).collect();
+        let mut to_ask: Vec<_> = (0..self.fleet.len()).map(ExecutorId).collect();
         for last in (1..to_ask.len()).rev() {
-            let other = (self.chance.next() % (last as u64 + 1)) as usize;
+            let other = (self.rng.next_u64() % (last as u64 + 1)) as usize;
             to_ask.swap(last, other);
         }
         if let Some(held) = &mut self.workers[worker].held {
@@ -251,24 +253,24 @@ impl SeedLoop {
     }
 
     fn ask_next(&mut self, worker: usize) {
-        let life = self.workers[worker].life;
+        let incarnation = self.workers[worker].incarnation;
         let Some(held) = &mut self.workers[worker].held else { return };
         if let Some(executor) = held.to_ask.pop() {
             let task = held.task;
             self.measure.message(self.now);
-            let deadline = Wire::deadline(self.now, Ask::Execute);
-            let arrives = self.wire.pass(self.now, executor);
+            let deadline = Network::deadline(self.now, Operation::Execute);
+            let arrives = self.network.pass(self.now, executor);
             if arrives.is_none_or(|at| at > deadline) {
-                self.agenda.plan(deadline, Event::Told { worker, life, accepted: false });
+                self.agenda.plan(deadline, Event::Reply { worker, incarnation, accepted: false });
             }
             if let Some(at) = arrives {
-                let asked = Event::Asked { worker, life, executor, task, deadline };
+                let asked = Event::Asked { worker, incarnation, executor, task, deadline };
                 self.agenda.plan(at, asked);
             }
             return;
         }
         // All are full.
-        let backoff_s = (1_u64 << held.attempt.min(6)) as f64 + self.chance.uniform();
+        let backoff_s = (1_u64 << held.attempt.min(6)) as f64 + self.rng.uniform();
         held.attempt += 1;
         let given_up = held.attempt >= ATTEMPTS_MAX;
         let sleep = Duration::from_secs_f64(backoff_s.min(SLEEP_MAX_S));
@@ -276,67 +278,75 @@ impl SeedLoop {
             self.workers[worker].held = None;
             return self.take_next(worker);
         }
-        self.agenda.plan(self.now + sleep.as_nanos() as Time, Event::Awake { worker, life });
+        self.agenda.plan(self.now + sleep.as_nanos() as Time, Event::Awake { worker, incarnation });
     }
 
-    fn asked(&mut self, worker: usize, life: u32, at: ExecutorId, task: u64, deadline: Time) {
-        let accepted = self.crew.is_up(at) && self.execute(at, task);
+    fn asked(
+        &mut self,
+        worker: usize,
+        incarnation: u32,
+        at: ExecutorId,
+        task: u64,
+        deadline: Time,
+    ) {
+        let accepted = self.fleet.is_up(at) && self.execute(at, task);
         if self.now > deadline {
             return;
         }
         self.measure.message(self.now);
-        let (accepted, told_at) = match self.wire.pass(self.now, at) {
+        let (accepted, told_at) = match self.network.pass(self.now, at) {
             Some(told_at) if told_at <= deadline => (accepted, told_at),
             _ => (false, deadline),
         };
-        self.agenda.plan(told_at, Event::Told { worker, life, accepted });
+        self.agenda.plan(told_at, Event::Reply { worker, incarnation, accepted });
     }
 
     fn execute(&mut self, at: ExecutorId, task: u64) -> bool {
         let Some(known) = self.measure.task(task).copied() else { return false };
         // It numbers no attempts: another executor is another start.
         let key = Key { ticket: Ticket(task), attempt: 1 };
-        let begun = self.crew.execute(at, key, known.takes, self.now);
+        let begun = self.fleet.execute(at, key, known.takes, self.now);
         self.measure.decisions += 1;
         if begun.first {
             self.measure.twice += u64::from(known.started.is_some());
             self.measure.starts(task, self.now);
-            let life = self.crew.life(at);
-            self.agenda.plan(self.now + known.takes, Event::Ended { at, life, key });
+            let incarnation = self.fleet.incarnation(at);
+            self.agenda.plan(self.now + known.takes, Event::Ended { at, incarnation, key });
         }
-        if begun.told == Told::Full {
+        if begun.reply == Reply::Full {
             self.measure.waste(self.now);
         }
-        matches!(begun.told, Told::Taken { .. })
+        matches!(begun.reply, Reply::Taken { .. })
     }
 
-    fn ended(&mut self, at: ExecutorId, life: u32, key: Key) {
-        if !self.crew.is_up(at) || self.crew.life(at) != life {
+    fn ended(&mut self, at: ExecutorId, incarnation: u32, key: Key) {
+        if !self.fleet.is_up(at) || self.fleet.incarnation(at) != incarnation {
             return;
         }
-        let Some(execution) = self.crew.finish(at, key, false, self.now) else { return };
+        let Some(execution) = self.fleet.finish(at, key, false, self.now) else { return };
         self.measure.stops(execution.began, self.now);
         if let Some(ended) = self.ended.get_mut(key.ticket.0 as usize) {
             self.measure.over += u64::from(!std::mem::replace(ended, true));
         }
     }
 
-    /// A worker that is killed loses its task, an executor what it runs: nobody else knows of them.
+    /// Kills a worker, which loses its task, or an executor, which loses what it runs: no other part knows of
+    /// them.
     fn fault(&mut self, index: usize, begins: bool) {
         let fault = self.faults[index].clone();
-        let hit = (0..self.crew.len()).filter(|number| fault.hits(*number as u16));
+        let hit = (0..self.fleet.len()).filter(|number| fault.hits(*number as u16));
         for number in hit {
             match (fault.kind, begins) {
                 (FaultKind::Dead, true) => {
-                    for (_, execution) in self.crew.kill(ExecutorId(number)).unwrap_or_default() {
+                    for (_, execution) in self.fleet.kill(ExecutorId(number)).unwrap_or_default() {
                         self.measure.stops(execution.began, self.now);
                     }
                 }
-                (FaultKind::Dead, false) => self.crew.revive(ExecutorId(number), self.now),
+                (FaultKind::Dead, false) => self.fleet.revive(ExecutorId(number), self.now),
                 (FaultKind::ManagerDead, true) => {
                     let worker = &mut self.workers[number as usize];
                     worker.down += 1;
-                    worker.life += 1;
+                    worker.incarnation += 1;
                     worker.held = None;
                 }
                 (FaultKind::ManagerDead, false) => {

@@ -3,37 +3,37 @@ use super::measure::Measure;
 use super::{ExecutorFlaw, ExecutorsScenario};
 use crate::agenda::Time;
 use crate::arrivals::TaskArrivals;
-use crate::random::SplitMix64;
 use crate::scenario::{ExecutorsWorld, Fault, Scenario};
 use std::time::Duration;
 use tidegate_core::capacity::ExecutorSlots;
+use tidegate_core::rng::Rng;
 
-/// Where nothing goes wrong no lease ever ends.
+/// The lease without faults: it never expires.
 const LEASE_UNTROUBLED: Duration = Duration::from_secs(86_400);
-/// How many executions an executor remembers there: each is asked about once and at once.
+/// The ended executions that an executor remembers without faults: each is asked about once and at once.
 const PAST_UNTROUBLED: usize = 8;
-/// By default, as managers have it.
+/// The managers' default lease.
 const LEASE: Duration = Duration::from_secs(15);
-/// Points of a line in a chart, about.
+/// The approximate number of points of a line in a chart.
 const SAMPLES: f64 = 240.0;
 
-/// All that a run needs besides who places.
+/// The setup of a run, except for the placement.
 #[derive(Debug)]
 pub(super) struct Setup {
     pub(super) executors: u32,
     pub(super) managers: u32,
     pub(super) hop: Time,
     pub(super) lease: Duration,
-    /// How many executions an executor remembers that are over.
+    /// The number of ended executions that an executor remembers.
     pub(super) past_max: usize,
     pub(super) faults: Vec<Fault>,
     pub(super) flaw: Option<ExecutorFlaw>,
     pub(super) load: TaskLoad,
-    pub(super) chance: SplitMix64,
-    /// Of what messages go through.
-    pub(super) wire_chance: SplitMix64,
+    pub(super) rng: Rng,
+    /// The generator of network faults.
+    pub(super) network_rng: Rng,
     pub(super) measure: Measure,
-    /// When the load is over; what is under way then is still waited for.
+    /// The end of the load; tasks under way then are still waited for.
     pub(super) horizon: Option<Time>,
     pub(super) sample_every: Time,
 }
@@ -41,10 +41,10 @@ pub(super) struct Setup {
 // === impl Setup ===
 
 impl Setup {
-    /// Nothing goes wrong, and what happens after the last arrival does not matter.
+    /// Creates a setup without faults, which ends at the last arrival.
     pub(super) fn untroubled(scenario: &ExecutorsScenario) -> Self {
-        let mut chance = SplitMix64::new(scenario.seed);
-        let load = TaskLoad::new(scenario, &mut chance);
+        let mut rng = Rng::new(scenario.seed);
+        let load = TaskLoad::new(scenario, &mut rng);
         Self {
             executors: scenario.executors,
             managers: scenario.managers.max(1),
@@ -54,15 +54,15 @@ impl Setup {
             faults: Vec::new(),
             flaw: None,
             load,
-            chance,
-            wire_chance: SplitMix64::new(0),
+            rng,
+            network_rng: Rng::new(0),
             measure: Measure::default(),
             horizon: None,
             sample_every: Time::MAX,
         }
     }
 
-    /// As a scenario's file says.
+    /// Creates the setup of a scenario file.
     pub(super) fn of(
         scenario: &Scenario,
         world: &ExecutorsWorld,
@@ -70,7 +70,7 @@ impl Setup {
         flaw: Option<ExecutorFlaw>,
     ) -> Self {
         let arrivals = TaskArrivals::new(scenario, seed);
-        let mut chance = SplitMix64::new(seed);
+        let mut rng = Rng::new(seed);
         let troubled = !scenario.faults.is_empty();
         let horizon = (scenario.duration_s * 1e9) as Time;
         Self {
@@ -82,8 +82,8 @@ impl Setup {
             faults: scenario.faults.clone(),
             flaw,
             load: TaskLoad::shaped(arrivals, world.task_ms),
-            wire_chance: chance.fork(),
-            chance,
+            network_rng: rng.fork(),
+            rng,
             measure: Measure::judging(scenario),
             horizon: Some(horizon),
             sample_every: ((scenario.duration_s / SAMPLES).max(0.1) * 1e9) as Time,

@@ -1,5 +1,5 @@
+use super::dispatch::Managers;
 use super::findings::{PhaseCounts, PlacementRun, Sample, TaskRun, findings};
-use super::managers::Managers;
 use super::measure::{Measure, Task};
 use super::seed_loop::SeedLoop;
 use super::setup::Setup;
@@ -20,7 +20,7 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Findings, Violation> {
     simulate_flawed(scenario, seed, None)
 }
 
-/// The same with a mistake in it, to see whether it is found.
+/// Runs a scenario with a planted flaw, to test the invariants.
 ///
 /// # Errors
 ///

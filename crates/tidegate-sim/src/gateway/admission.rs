@@ -1,21 +1,21 @@
-//! The way of an attempt into the gateway, and its end there.
+//! Admission of an attempt, and its end.
 
 use super::Flaw;
-use super::check::{Broken, Checks};
 use super::event::Event;
-use super::request::{Held, Last, State, Tried};
+use super::model::{Broken, Checks, HeldPermit, Last, State};
 use super::simulation::{Simulation, Todo};
 use crate::agenda::Time;
 use tidegate_core::admission::{MessagePriority, Reason, Refusal};
+use tidegate_core::routing::Tried;
 
-/// Of so many that end, one keeps its permit where that flaw is planted.
+/// One in this many requests keeps its permit under the flaw `leaked_permit`.
 const LEAKS_ONE_IN: u64 = 64;
 
-/// Two that come within this time are at the same moment to who checks first and counts after.
+/// The time between the check and the count of the flaw `raced_limit`, in nanoseconds.
 const RACE: Time = 1_000_000;
 
 impl<'a> Simulation<'a> {
-    /// A client asks, for the first time or again.
+    /// Starts an attempt of a client, the first or a retry.
     pub(super) fn ask(&mut self, id: u32) -> Result<(), Broken> {
         let class = self.class(id);
         let (priority, tenant, deadline) = (class.priority, class.tenant, class.deadline);
@@ -33,13 +33,13 @@ impl<'a> Simulation<'a> {
         if priority != MessagePriority::Critical {
             self.budget.record_request(self.at());
         }
-        // The share comes first: what it refuses never holds a place of the gateway's.
+        // The tenant's share comes first: a request that it refuses never holds a permit of the gateway.
         let share = tenant.filter(|_| priority != MessagePriority::Critical);
         let share =
             share.and_then(|tenant| self.trackers.tenants[tenant].as_ref().zip(Some(tenant)));
         if let Some((share, tenant)) = share {
             self.decisions += 1;
-            match share.try_admit(priority) {
+            match share.try_acquire(priority) {
                 Ok(permit) => self.requests.get_mut(id).tenant = Some(permit),
                 Err(refusal) => {
                     let told = self.advice_of_tenants[tenant].for_one(refusal);
@@ -58,8 +58,8 @@ impl<'a> Simulation<'a> {
                 return self.refused(id, refusal.reason.name(), Some(told));
             }
         }
-        // A request to a worker goes on at once: what this takes is nothing beside a worker's time. The control
-        // plane's own answers are as fast as its processor is free.
+        // A request to an upstream goes on at once: what this takes is nothing beside an upstream's time. The
+        // control plane's own answers are as fast as its processor is free.
         let processed = self.process(self.settings.request_cost);
         if priority == MessagePriority::Critical {
             let stamp = self.set_state(id, State::Control);
@@ -71,7 +71,10 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    fn admit(&mut self, priority: MessagePriority) -> Result<Result<Held<'a>, Refusal>, Broken> {
+    fn admit(
+        &mut self,
+        priority: MessagePriority,
+    ) -> Result<Result<HeldPermit<'a>, Refusal>, Broken> {
         self.decisions += 1;
         let tracker = &self.trackers.gateway;
         let verdicts = Checks::verdicts(tracker);
@@ -80,7 +83,7 @@ impl<'a> Simulation<'a> {
         if sheds && priority == MessagePriority::Critical {
             self.checks.refused(priority, Reason::GlobalLimit, &verdicts)?;
         }
-        match tracker.try_admit(priority) {
+        match tracker.try_acquire(priority) {
             Ok(permit) => {
                 self.checks.admitted(priority, &verdicts)?;
                 self.let_in_at = Some(self.now);
@@ -101,36 +104,35 @@ impl<'a> Simulation<'a> {
         self.let_in_at.is_some_and(|at| self.now - at < RACE)
     }
 
-    /// The gateway has answered it itself.
+    /// Ends a request that the gateway answered itself.
     pub(super) fn answered(&mut self, id: u32) -> Result<(), Broken> {
         self.good(id, None);
         Ok(())
     }
 
-    /// Its client waits no longer.
+    /// Ends an attempt at its deadline.
     pub(super) fn deadline(&mut self, id: u32) -> Result<(), Broken> {
         let request = self.requests.get(id);
-        let (state, worker, work) = (request.state, usize::from(request.worker), request.work);
+        let (state, upstream, work) = (request.state, usize::from(request.upstream), request.work);
         match state {
             State::Away | State::Control => {}
-            State::Line => self.lines[worker].leave(),
+            State::Queued => self.queues[upstream].leave(),
             State::Sent => {
-                self.workers[worker].abandon(id, work);
-                self.todo.push_back(Todo::Work(worker));
+                self.upstreams[upstream].abandon(id, work);
+                self.todo.push_back(Todo::Work(upstream));
             }
         }
         self.failed(id);
         Ok(())
     }
 
-    /// Gives back all that an attempt holds. Its state stays what it was: whoever calls this knows what comes
-    /// next.
+    /// Releases everything that an attempt holds. The caller sets its next state.
     pub(super) fn let_go(&mut self, id: u32) {
-        self.leave_worker(id);
+        self.leave_upstream(id);
         let leaks = self.plant == Some(Flaw::LeakedPermit);
         let request = self.requests.get_mut(id);
         request.tenant = None;
-        // What was planned for it, such as the end of its work, is void.
+        // Events planned for it are void.
         request.stamp = request.stamp.wrapping_add(1);
         let permit = request.permit.take();
         if std::mem::take(&mut request.counted) {
@@ -147,21 +149,21 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Gives back its place at a worker and in the line.
-    pub(super) fn leave_worker(&mut self, id: u32) {
+    /// Releases its slot at an upstream and its queue position.
+    pub(super) fn leave_upstream(&mut self, id: u32) {
         let request = self.requests.get_mut(id);
-        let worker = usize::from(request.worker);
+        let upstream = usize::from(request.upstream);
         request.share = None;
         let has_slot = request.state == State::Sent;
         if let Some(ticket) = request.ticket.take() {
-            self.fleet.release(worker, ticket);
+            self.fleet.release(upstream, ticket);
         }
         if has_slot {
-            self.checks.back(worker);
-            if self.lines[worker].has_slots() {
-                self.todo.push_back(Todo::PassOn(worker));
+            self.checks.back(upstream);
+            if self.queues[upstream].has_slots() {
+                self.todo.push_back(Todo::PassOn(upstream));
             }
-            // It is nowhere until it is offered again or its client is told.
+            // It has no state until it is offered again or its client gets a response.
             let _ = self.set_state(id, State::Away);
         }
     }

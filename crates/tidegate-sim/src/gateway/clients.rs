@@ -1,20 +1,19 @@
-//! What those who ask do: they wait for an answer, come back, or give up.
+//! Clients: they wait for a response, retry, or give up.
 
-use super::check::Broken;
 use super::event::Event;
-use super::request::State;
+use super::model::{Broken, State};
 use super::simulation::{ClassNow, Simulation};
 use crate::agenda::Time;
 use crate::measure::{Attempt, Ended, How};
-use crate::random::SplitMix64;
 use crate::scenario::{Class, Scenario};
 use std::time::Duration;
+use tidegate_core::rng::Rng;
 use tidegate_core::routing::ChargeRule;
 
 // === impl ClassNow ===
 
 impl ClassNow {
-    pub(super) fn all(scenario: &Scenario, seeds: &mut SplitMix64) -> Vec<Self> {
+    pub(super) fn all(scenario: &Scenario, seeds: &mut Rng) -> Vec<Self> {
         let tenants = scenario.gateway().tenants;
         let deadline = |ms: f64| Duration::from_secs_f64(ms / 1e3).as_nanos() as Time;
         let of = |class: &Class| Self {
@@ -26,7 +25,7 @@ impl ClassNow {
             charge: ChargeRule::default().of_bytes(Some(u64::from(class.body_bytes))),
             idempotent: class.body_bytes == 0,
             deadline: class.deadline_ms.map(deadline),
-            chance: seeds.fork(),
+            rng: seeds.fork(),
         };
         scenario.classes.iter().map(of).collect()
     }
@@ -35,7 +34,7 @@ impl ClassNow {
 // === impl Simulation ===
 
 impl Simulation<'_> {
-    /// This attempt was refused, for this reason, with this advice if there was one.
+    /// Ends an attempt with a refusal, and retry advice if there is any.
     pub(super) fn refused(
         &mut self,
         id: u32,
@@ -51,29 +50,29 @@ impl Simulation<'_> {
         self.let_go(id);
         let plan = self.scenario.classes[usize::from(class)].retry;
         let wait = plan.and_then(|plan| {
-            let uniform = self.classes[usize::from(class)].chance.uniform();
+            let uniform = self.classes[usize::from(class)].rng.uniform();
             plan.wait(self.requests.get(id).returns + 1, told, uniform)
         });
         self.come_back(id, wait, How::Refused);
         Ok(())
     }
 
-    /// This attempt failed, or its client waits no longer.
+    /// Ends an attempt with a failure or at its deadline.
     pub(super) fn failed(&mut self, id: u32) {
         self.let_go(id);
         let class = usize::from(self.requests.get(id).class);
         let plan = self.scenario.classes[class].retry.filter(|plan| plan.failures);
         let wait = plan.and_then(|plan| {
-            let uniform = self.classes[class].chance.uniform();
+            let uniform = self.classes[class].rng.uniform();
             plan.wait(self.requests.get(id).returns + 1, None, uniform)
         });
         self.come_back(id, wait, How::Failed);
     }
 
-    /// The answer is good, and came in time.
-    pub(super) fn good(&mut self, id: u32, worker: Option<u16>) {
+    /// Ends a request with a good response in time.
+    pub(super) fn good(&mut self, id: u32, upstream: Option<u16>) {
         self.let_go(id);
-        self.over(id, How::Good, worker);
+        self.over(id, How::Good, upstream);
     }
 
     fn come_back(&mut self, id: u32, wait: Option<Duration>, how: How) {
@@ -87,19 +86,19 @@ impl Simulation<'_> {
                 self.agenda.plan(at, Event::Return { id, stamp });
             }
             None => {
-                let worker = (how == How::Failed).then(|| self.requests.get(id).worker);
-                self.over(id, how, worker);
+                let upstream = (how == How::Failed).then(|| self.requests.get(id).upstream);
+                self.over(id, how, upstream);
             }
         }
     }
 
-    fn over(&mut self, id: u32, how: How, worker: Option<u16>) {
+    fn over(&mut self, id: u32, how: How, upstream: Option<u16>) {
         let request = self.requests.get(id);
         let ended = Ended {
             due: Duration::from_nanos(request.due),
             at: self.at(),
             class: request.class,
-            worker,
+            upstream,
             how,
         };
         let state = request.state;

@@ -7,30 +7,30 @@ use std::fmt;
 use tidegate_core::admission::{MessagePriority, Sharing};
 use tidegate_core::routing::Pick;
 
-/// What a gateway is run with in a comparison.
+/// The setting of a gateway that a comparison varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// How workers are picked.
+    /// The choice among upstreams.
     Pick(Pick),
-    /// What a priority may use beyond its own limit.
+    /// The use of limits beyond a priority's own.
     Sharing(Sharing),
 }
 
-/// What came of the same load with several settings. Its text is a table in Markdown.
+/// A comparison of settings under the same load. Displays as a table in Markdown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayComparison {
     /// One for each phase and setting.
     pub rows: Vec<GatewayRow>,
 }
 
-/// What came of one phase with one setting.
+/// The results of one phase with one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayRow {
-    /// Which phase.
+    /// The phase.
     pub phase: String,
     /// With what.
     pub variant: Variant,
-    /// Good answers a second, of what the workers can do.
+    /// Good answers a second, of what the upstreams can do.
     pub goodput: Option<f64>,
     /// The share of what was offered that was refused, by priority.
     pub refused: [Option<f64>; 3],
@@ -38,14 +38,14 @@ pub struct GatewayRow {
     pub p50_ms: [Option<f64>; 3],
     /// The 99th percentile.
     pub p99_ms: [Option<f64>; 3],
-    /// Of the refusals, the share that came beside a lower priority that was let in.
+    /// The share of refusals that came beside an admitted lower priority.
     pub inversions: Option<f64>,
 }
 
 const HEAD: [&str; 7] =
     ["phase", "with", "goodput %", "refused % H/N/L", "p50 ms H/N/L", "p99 ms H/N/L", "inversions"];
 
-/// Names stand left, numbers right.
+/// The number of leading columns that are left-aligned; numbers are right-aligned.
 const NAMES: usize = 2;
 
 const PRIORITIES: [MessagePriority; 3] =

@@ -1,22 +1,22 @@
-/// What will happen. A request is named by its place in the slab; its stamp tells whether it is still in the
-/// state that this was planned for.
+/// A planned event. A request is named by its index in the slab; the event is void once the request's stamp has
+/// changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The gateway has answered a request of the control plane itself.
+    /// The gateway's own response to a control request is ready.
     Answered { id: u32, stamp: u32 },
-    /// A worker has done its work.
+    /// An upstream has finished a request.
     Done { id: u32, stamp: u32 },
-    /// It waited for its worker as long as it may.
+    /// The longest wait for its upstream is over.
     WaitedMax { id: u32, stamp: u32 },
-    /// Its client waits no longer for this attempt.
+    /// The client's deadline for this attempt is over.
     Deadline { id: u32, attempt: u32 },
-    /// Its client comes back.
+    /// The client retries.
     Return { id: u32, stamp: u32 },
-    /// The advisors look.
+    /// The retry advisors observe the load.
     Observe,
-    /// The workers are asked for their load.
+    /// The gateway scrapes the load of the upstreams.
     Scrape,
-    /// The workers are tried to be reached.
+    /// The gateway probes the upstreams.
     Probe,
     /// A fault begins or ends.
     Fault { index: u16 },

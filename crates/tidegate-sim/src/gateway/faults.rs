@@ -1,9 +1,7 @@
-//! What goes wrong, and is over again.
+//! Faults: their begin and end.
 
-use super::check::Broken;
-use super::request::State;
+use super::model::{Broken, State, Trouble};
 use super::simulation::{Simulation, Todo, nanos};
-use super::worker::Trouble;
 use crate::agenda::Time;
 use crate::scenario::{Fault, FaultKind};
 
@@ -11,25 +9,25 @@ impl Simulation<'_> {
     /// A fault begins or ends.
     pub(super) fn fault(&mut self, index: usize) -> Result<(), Broken> {
         let fault = &self.scenario.faults[index];
-        for number in (0..self.settings.workers.count).filter(|number| fault.hits(*number)) {
-            let worker = usize::from(number);
-            let was = self.workers[worker].trouble;
+        for number in (0..self.settings.upstreams.count).filter(|number| fault.hits(*number)) {
+            let upstream = usize::from(number);
+            let was = self.upstreams[upstream].trouble;
             let is = Trouble::of(&self.scenario.faults, number, self.now);
-            self.workers[worker].trouble = is;
+            self.upstreams[upstream].trouble = is;
             // Who dies cuts what it had; when a cut network is back, what was asked is lost.
             if (is.dead && !was.dead) || (was.cut && !is.cut) {
-                self.lose_all(worker);
+                self.lose_all(upstream);
             }
-            self.todo.push_back(Todo::Work(worker));
+            self.todo.push_back(Todo::Work(upstream));
         }
         Ok(())
     }
 
-    fn lose_all(&mut self, worker: usize) {
-        self.workers[worker].forget_all();
+    fn lose_all(&mut self, upstream: usize) {
+        self.upstreams[upstream].forget_all();
         for id in self.requests.numbers() {
             let request = self.requests.get(id);
-            if request.state == State::Sent && usize::from(request.worker) == worker {
+            if request.state == State::Sent && usize::from(request.upstream) == upstream {
                 self.broke(id);
             }
         }
@@ -39,12 +37,12 @@ impl Simulation<'_> {
 // === impl Trouble ===
 
 impl Trouble {
-    /// What is wrong with a worker at a time, by all faults that are on then. Of one kind the one that began last
-    /// is what stands, and what began before it stands again when that is over: as mocks have it.
-    fn of(faults: &[Fault], worker: u16, now: Time) -> Self {
+    /// Returns the trouble of an upstream at a time, by all active faults. Of one kind the latest counts, and the
+    /// earlier one again when that is over, as in the mock server.
+    fn of(faults: &[Fault], upstream: u16, now: Time) -> Self {
         let is_on = |fault: &&Fault| (nanos(fault.from_s)..nanos(fault.until_s)).contains(&now);
         let mut on: Vec<_> =
-            faults.iter().filter(|fault| fault.hits(worker)).filter(is_on).collect();
+            faults.iter().filter(|fault| fault.hits(upstream)).filter(is_on).collect();
         on.sort_by(|a, b| a.from_s.total_cmp(&b.from_s));
         on.into_iter().fold(Self::NONE, Self::with)
     }

@@ -1,52 +1,51 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A mistake that is planted on purpose, to see that the checks find it. Each is one that gateways were seen
-/// with.
+/// A defect that is planted to test the checks. Each was seen in a real gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// A limit is checked first and counted after: who comes right behind another is let in beside it.
+    /// A limit is checked before it is counted: of two requests at once both are admitted.
     RacedLimit,
-    /// Critical meets the global limit as everybody else does.
+    /// The global limit refuses Critical.
     ShedCritical,
-    /// Now and then a request ends and keeps its place.
+    /// Some requests end and keep their permit.
     LeakedPermit,
-    /// The line of a worker has no bound.
-    UnboundedLine,
-    /// A worker that was busy once stays so.
+    /// The queue of an upstream has no bound.
+    UnboundedQueue,
+    /// A busy upstream stays busy for ever.
     LatchedBusy,
-    /// Low may use all of a worker's thresholds, and High leaves room for it.
+    /// Low may use all of an upstream's thresholds, and High leaves room for Low.
     UpsideDown,
 }
 
-/// A word that names no flaw.
+/// An unknown flaw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownFlaw {
-    /// What was given.
+    /// The given name.
     pub given: String,
 }
 
 // === impl Flaw ===
 
 impl Flaw {
-    /// All of them.
+    /// Every flaw.
     pub const ALL: [Self; 6] = [
         Self::RacedLimit,
         Self::ShedCritical,
         Self::LeakedPermit,
-        Self::UnboundedLine,
+        Self::UnboundedQueue,
         Self::LatchedBusy,
         Self::UpsideDown,
     ];
 
-    /// Its name in flags.
+    /// Returns the name in flags.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::RacedLimit => "raced_limit",
             Self::ShedCritical => "shed_critical",
             Self::LeakedPermit => "leaked_permit",
-            Self::UnboundedLine => "unbounded_line",
+            Self::UnboundedQueue => "unbounded_queue",
             Self::LatchedBusy => "latched_busy",
             Self::UpsideDown => "upside_down",
         }
@@ -73,7 +72,7 @@ impl FromStr for Flaw {
 impl fmt::Display for UnknownFlaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = Flaw::ALL.map(Flaw::name).join(", ");
-        write!(f, "{:?} is no flaw: there are {names}", self.given)
+        write!(f, "unknown flaw {:?}: known flaws are {names}", self.given)
     }
 }
 

@@ -1,25 +1,19 @@
-//! Requests through a gateway to workers, in virtual time over the decisions that ship: who is admitted, which
-//! worker gets it, who waits in its line, and when those who are refused come back.
+//! Requests through a gateway to upstreams in virtual time: admission, routing, queues, and clients that come
+//! back.
 //!
-//! What the design promises is checked at every step, by counts that are not those of the decisions themselves.
+//! Counts of its own check at every step what the design promises. May use the decisions that ship, arrivals, the
+//! scenario and the measure. Must not know commands or files.
 
 mod admission;
-mod advice;
-mod check;
 mod clients;
 mod compare;
 mod event;
 mod faults;
-mod finale;
+mod final_checks;
 mod flaw;
-mod fleet;
-mod line;
+mod model;
 mod offer;
-mod request;
-mod settings;
 mod simulation;
-mod trackers;
-mod worker;
 
 pub use compare::{GatewayComparison, GatewayRow, Variant, compare};
 pub use flaw::{Flaw, UnknownFlaw};

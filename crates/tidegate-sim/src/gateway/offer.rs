@@ -1,22 +1,17 @@
-//! The way of an admitted request to a worker: it is offered to one after the other until one answers.
+//! An admitted request on its way to an upstream: it is offered to one after the other until one responds.
 
-use super::check::Broken;
 use super::event::Event;
-use super::fleet::{Ask, NoRoute};
-use super::line::{Entered, LineRefusal};
-use super::request::{Last, State};
+use super::model::{Ask, Broken, Entered, Last, QueueRefusal, State, Taken, told};
 use super::simulation::{Simulation, Todo};
-use super::worker::Taken;
 use crate::measure::Attempt;
 use std::time::Duration;
-use tidegate_core::routing::Answer;
+use tidegate_core::routing::{Answer, RouteError};
 
-/// How often a connection may turn out to be closed just when it is used again, before its worker is taken for
-/// broken.
+/// The number of stale connections that do not count against their upstream.
 const FORGIVEN_MAX: u8 = 1;
 
 impl Simulation<'_> {
-    /// Finds a worker for a request, and a place in its line.
+    /// Routes a request to an upstream and enters its queue.
     pub(super) fn offer(&mut self, id: u32) -> Result<(), Broken> {
         let (priority, charge) = (self.class(id).priority, self.class(id).charge);
         loop {
@@ -26,42 +21,44 @@ impl Simulation<'_> {
             }
             self.decisions += 1;
             let ask = Ask { priority, charge, tried };
-            let (worker, ticket) = match self.fleet.route(&ask, self.chance.next(), self.now)? {
-                Ok(placed) => placed,
-                Err(NoRoute::Exhausted) => return self.give_up(id),
-                Err(NoRoute::Busy(wait)) => return self.refused(id, "all_busy", Some(wait)),
+            let (upstream, ticket) = match self.fleet.route(&ask, self.rng.next_u64(), self.now)? {
+                Ok(reserved) => reserved,
+                Err(RouteError::Overloaded(overload)) => {
+                    return self.refused(id, "all_busy", Some(told(overload.retry_after)));
+                }
+                Err(_) => return self.give_up(id),
             };
             let request = self.requests.get_mut(id);
             request.ticket = Some(ticket);
-            request.worker = worker as u16;
+            request.upstream = upstream as u16;
             self.decisions += 1;
-            match self.lines[worker].enter(id, priority, &self.requests) {
+            match self.queues[upstream].enter(id, priority, &self.requests) {
                 Ok(Entered::Passed(share)) => {
                     self.requests.get_mut(id).share = share;
                     return self.turn(id);
                 }
                 Ok(Entered::Waits { share, displaced }) => {
                     self.requests.get_mut(id).share = share;
-                    let stamp = self.set_state(id, State::Line);
+                    let stamp = self.set_state(id, State::Queued);
                     self.todo.extend(displaced.map(Todo::Displaced));
                     self.agenda
                         .plan(self.now + self.settings.wait_max, Event::WaitedMax { id, stamp });
-                    return self.checks.lined_up(worker, self.lines[worker].waiting());
+                    return self.checks.queued_at(upstream, self.queues[upstream].waiting());
                 }
                 Err(refusal) => {
-                    self.leave_worker(id);
+                    self.leave_upstream(id);
                     let request = self.requests.get_mut(id);
-                    request.tried.insert(worker as u16);
-                    request.last = Last::Line(refusal.reason());
+                    request.tried.insert(upstream as u16);
+                    request.last = Last::Queue(refusal.reason());
                 }
             }
         }
     }
 
-    /// Nobody is left to try.
+    /// Ends an attempt that no upstream took.
     fn give_up(&mut self, id: u32) -> Result<(), Broken> {
         match self.requests.get(id).last {
-            Last::Line(reason) => {
+            Last::Queue(reason) => {
                 let wait = self.fleet.retry_after();
                 self.refused(id, reason, Some(wait))
             }
@@ -72,38 +69,38 @@ impl Simulation<'_> {
         }
     }
 
-    /// A slot at a worker is free: the next one's turn has come.
-    pub(super) fn pass_on(&mut self, worker: usize) -> Result<(), Broken> {
-        match self.lines[worker].pass_on(&self.requests) {
+    /// Passes a free slot of an upstream to the next request in its queue.
+    pub(super) fn pass_on(&mut self, upstream: usize) -> Result<(), Broken> {
+        match self.queues[upstream].pass_on(&self.requests) {
             Some(id) => self.turn(id),
             None => Ok(()),
         }
     }
 
-    /// A request's turn has come: it is sent, if its worker can be reached.
+    /// Sends a request whose turn has come, if its upstream is reachable.
     fn turn(&mut self, id: u32) -> Result<(), Broken> {
         let stamp = self.set_state(id, State::Sent);
         let now = self.now;
         let request = self.requests.get_mut(id);
-        let worker = usize::from(request.worker);
-        self.checks.sent(worker)?;
-        if self.workers[worker].trouble.dead {
-            self.fleet.answered(worker, Answer::Refused, now);
-            self.fleet.set_up(worker, false);
-            request.tried.insert(worker as u16);
+        let upstream = usize::from(request.upstream);
+        self.checks.sent(upstream)?;
+        if self.upstreams[upstream].trouble.dead {
+            self.fleet.answered(upstream, Answer::Refused, now);
+            self.fleet.set_up(upstream, false);
+            request.tried.insert(upstream as u16);
             request.last = Last::Broken;
             self.offer_again(id);
             return Ok(());
         }
         if request.forgiven >= FORGIVEN_MAX {
-            request.tried.insert(worker as u16);
+            request.tried.insert(upstream as u16);
         }
         request.sent_at = now;
         if let Some(ticket) = &mut request.ticket {
-            self.fleet.sent(worker, ticket, now);
+            self.fleet.sent(upstream, ticket, now);
         }
         let (began, class, work) = (request.began, request.class, request.work);
-        let taken = self.workers[worker].take(id, work, now);
+        let taken = self.upstreams[upstream].take(id, work, now);
         if taken != Taken::Full {
             self.recorder.attempt(Duration::from_nanos(began), class, Attempt::LetIn);
         }
@@ -111,91 +108,91 @@ impl Simulation<'_> {
             Taken::Until(at) => self.agenda.plan(at, Event::Done { id, stamp }),
             Taken::Waits | Taken::Swallowed => {}
             Taken::Fails => {
-                self.fleet.answered(worker, FAILURE, now);
+                self.fleet.answered(upstream, FAILURE, now);
                 self.failed(id);
             }
             Taken::Full => {
-                self.fleet.answered(worker, Answer::Refused, now);
-                return self.refused(id, "worker_overloaded", None);
+                self.fleet.answered(upstream, Answer::Refused, now);
+                return self.refused(id, "upstream_overloaded", None);
             }
         }
         Ok(())
     }
 
-    /// A place at a worker is free: it goes on with what waits there.
-    pub(super) fn work(&mut self, worker: usize) {
-        while let Some((id, until)) = self.workers[worker].next(self.now) {
+    /// Starts the queued requests of an upstream that has a free slot.
+    pub(super) fn work(&mut self, upstream: usize) {
+        while let Some((id, until)) = self.upstreams[upstream].next(self.now) {
             let stamp = self.requests.get(id).stamp;
             self.agenda.plan(until, Event::Done { id, stamp });
         }
     }
 
-    /// A worker has done its work.
+    /// Handles the end of a request at an upstream.
     pub(super) fn done(&mut self, id: u32) -> Result<(), Broken> {
         let request = self.requests.get(id);
-        let (worker, work) = (usize::from(request.worker), request.work);
+        let (upstream, work) = (usize::from(request.upstream), request.work);
         let took = Duration::from_nanos(self.now - request.sent_at);
-        let at = &mut self.workers[worker];
+        let at = &mut self.upstreams[upstream];
         // Its answer does not get through. What was asked is lost when the network is back.
         if at.trouble.cut {
             return Ok(());
         }
         at.end(work);
         at.totals.good += 1;
-        self.fleet.answered(worker, Answer::Began(took), self.now);
-        self.todo.push_back(Todo::Work(worker));
-        self.good(id, Some(worker as u16));
+        self.fleet.answered(upstream, Answer::Began(took), self.now);
+        self.todo.push_back(Todo::Work(upstream));
+        self.good(id, Some(upstream as u16));
         Ok(())
     }
 
-    /// It waited in a line for as long as it may.
+    /// Refuses a request after its longest wait in a queue.
     pub(super) fn waited(&mut self, id: u32) -> Result<(), Broken> {
-        let worker = usize::from(self.requests.get(id).worker);
-        self.lines[worker].leave();
+        let upstream = usize::from(self.requests.get(id).upstream);
+        self.queues[upstream].leave();
         let wait = self.fleet.retry_after();
         self.refused(id, "outbox_wait", Some(wait))
     }
 
-    /// It had to make room in a line.
+    /// Refuses a request that another displaced from a queue.
     pub(super) fn displaced(&mut self, id: u32) -> Result<(), Broken> {
         let wait = self.fleet.retry_after();
         self.refused(id, "outbox_full", Some(wait))
     }
 
-    /// Its connection broke before there was an answer. What can be sent twice is, within the budget.
+    /// Handles a connection that broke before the response. Idempotent requests are retried within the budget.
     pub(super) fn broke(&mut self, id: u32) {
         let idempotent = self.class(id).idempotent;
         let (now, at) = (self.now, self.at());
         let request = self.requests.get_mut(id);
-        let worker = usize::from(request.worker);
+        let upstream = usize::from(request.upstream);
         request.last = Last::Broken;
         let forgiven = idempotent && request.forgiven < FORGIVEN_MAX;
         if forgiven {
             request.forgiven += 1;
         } else {
-            self.fleet.answered(worker, Answer::Refused, now);
+            self.fleet.answered(upstream, Answer::Refused, now);
         }
         if forgiven || (idempotent && self.budget.try_retry(at)) {
             self.offer_again(id);
         } else {
-            self.workers[worker].totals.failed += 1;
+            self.upstreams[upstream].totals.failed += 1;
             self.failed(id);
         }
     }
 
     fn offer_again(&mut self, id: u32) {
-        self.leave_worker(id);
+        self.leave_upstream(id);
         self.todo.push_back(Todo::Offer(id));
     }
 }
 
-/// What the gateway makes of the 503 of a worker that fails. However quickly it came, that is not speed.
+/// The answer that a 503 of a failing upstream counts as. A fast failure is not low latency.
 const FAILURE: Answer = Answer::Refused;
 
-// === impl LineRefusal ===
+// === impl QueueRefusal ===
 
-impl LineRefusal {
-    /// The reason in answers.
+impl QueueRefusal {
+    /// Returns the reason in responses.
     fn reason(self) -> &'static str {
         match self {
             Self::Share => "upstream_share",

@@ -1,33 +1,26 @@
 use super::Flaw;
-use super::advice::Advice;
-use super::check::{Broken, Checks};
 use super::event::Event;
-use super::fleet::Fleet;
-use super::line::Line;
-use super::request::{Slab, State};
-use super::settings::Settings;
-use super::trackers::Trackers;
-use super::worker::Worker;
+use super::model::{
+    Advice, Broken, Checks, Fleet, Queue, Settings, Slab, State, Trackers, Upstream,
+};
 use crate::agenda::{Agenda, Time};
 use crate::arrivals::{Arrival, Arrivals};
 use crate::measure::Recorder;
-use crate::random::SplitMix64;
 use crate::report::Findings;
-use crate::scenario::{Scenario, Workers};
+use crate::scenario::{Scenario, Upstreams};
 use crate::violation::Violation;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
 use tidegate_core::retry::{BudgetLimits, RetryBudget};
+use tidegate_core::rng::Rng;
 
-/// How often the advisors look, the workers are asked for their load, and tried to be reached: what the server
-/// does.
+/// The server's intervals of observation, load scrapes and probes, in nanoseconds.
 const OBSERVE_EVERY: Time = 100_000_000;
 const SCRAPE_EVERY: Time = 250_000_000;
 const PROBE_EVERY: Time = 1_000_000_000;
 
-/// How long nothing may happen before what is still tight counts as latched: a report is believed for five
-/// seconds.
+/// The quiet time after which a limit that is still tight counts as latched: reports expire after 5 s.
 const QUIET: Time = 6_000_000_000;
 
 /// Runs a scenario of a gateway to its end, and on until everything is over.
@@ -40,10 +33,10 @@ pub fn simulate(
     seed: u64,
     plant: Option<Flaw>,
 ) -> Result<Findings, Violation> {
-    let Some(workers) = &scenario.workers else { return Ok(Findings::default()) };
-    let settings = Settings::of(scenario, workers);
+    let Some(upstreams) = &scenario.upstreams else { return Ok(Findings::default()) };
+    let settings = Settings::of(scenario, upstreams);
     let trackers = Trackers::new(&settings);
-    let mut simulation = Simulation::new(scenario, workers, settings, &trackers, seed, plant);
+    let mut simulation = Simulation::new(scenario, upstreams, settings, &trackers, seed, plant);
     match simulation.run(Arrivals::new(scenario, seed)) {
         Ok(()) => Ok(simulation.into_findings()),
         Err(broken) => Err(broken.at(simulation.now, simulation.events)),
@@ -59,67 +52,67 @@ pub(super) struct Simulation<'a> {
     pub(super) advice_of_tenants: Vec<Advice>,
     pub(super) budget: RetryBudget,
     pub(super) fleet: Fleet,
-    pub(super) lines: Vec<Line<'a>>,
-    pub(super) workers: Vec<Worker>,
+    pub(super) queues: Vec<Queue<'a>>,
+    pub(super) upstreams: Vec<Upstream>,
     pub(super) requests: Slab<'a>,
     pub(super) classes: Vec<ClassNow>,
     pub(super) agenda: Agenda<Event>,
     pub(super) todo: VecDeque<Todo>,
-    pub(super) chance: SplitMix64,
+    pub(super) rng: Rng,
     pub(super) recorder: Recorder,
     pub(super) checks: Checks,
     pub(super) now: Time,
     pub(super) end: Time,
     pub(super) decisions: u64,
     pub(super) events: u64,
-    /// When the gateway's own processor has done all that came until now.
+    /// The time at which the gateway's processor has finished all work so far.
     pub(super) idle_at: Time,
-    /// When the last one was let in, for the flaw of a raced limit.
+    /// The time of the last admission, for the flaw of a raced limit.
     pub(super) let_in_at: Option<Time>,
-    /// How many are over, for the flaw of a leaked permit.
+    /// Requests that are over, for the flaw of a leaked permit.
     pub(super) over: u64,
 }
 
-/// What each request of a class has in common.
+/// Properties that all requests of a class share.
 #[derive(Clone, Debug)]
 pub(super) struct ClassNow {
     pub(super) priority: MessagePriority,
     pub(super) tenant: Option<usize>,
     pub(super) charge: tidegate_core::routing::Charge,
-    /// Whether it can be sent twice: it has no body, so it is a GET.
+    /// True if it can be sent twice: it has no body, so it is a GET.
     pub(super) idempotent: bool,
     pub(super) deadline: Option<Time>,
-    pub(super) chance: SplitMix64,
+    pub(super) rng: Rng,
 }
 
-/// What follows at once from what just happened.
+/// A consequence of the current event, handled at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Todo {
-    /// A slot at this worker is free.
+    /// A slot at this upstream is free.
     PassOn(usize),
-    /// A place at this worker is free.
+    /// The upstream has a free slot for its own queue.
     Work(usize),
-    /// This request is to be offered to a worker.
+    /// This request is to be offered to an upstream.
     Offer(u32),
-    /// This request had to make room in the line.
+    /// This request was displaced from the queue.
     Displaced(u32),
 }
 
 // === impl Simulation ===
 
 impl<'a> Simulation<'a> {
-    fn new(
+    pub(super) fn new(
         scenario: &'a Scenario,
-        workers: &Workers,
+        upstreams: &Upstreams,
         settings: Settings,
         trackers: &'a Trackers,
         seed: u64,
         plant: Option<Flaw>,
     ) -> Self {
         // Not the stream that arrivals are drawn from.
-        let mut seeds = SplitMix64::new(!seed);
-        let line = |share: &'a Option<_>| {
-            Line::new(share.as_ref(), settings.concurrency, settings.line(plant))
+        let mut seeds = Rng::new(!seed);
+        let queue = |share: &'a Option<_>| {
+            Queue::new(share.as_ref(), settings.concurrency, settings.queue_config(plant))
         };
         let mut agenda = Agenda::default();
         for event in [Event::Observe, Event::Scrape, Event::Probe] {
@@ -130,21 +123,19 @@ impl<'a> Simulation<'a> {
             agenda.plan(nanos(fault.until_s), Event::Fault { index });
         }
         Self {
-            advice: Advice::new(settings.retry),
-            advice_of_tenants: trackers
-                .tenants
-                .iter()
-                .map(|_| Advice::new(settings.retry))
-                .collect(),
+            advice: Advice::new(&settings),
+            advice_of_tenants: trackers.tenants.iter().map(|_| Advice::new(&settings)).collect(),
             budget: RetryBudget::new(BudgetLimits::default()),
             fleet: Fleet::new(&settings, plant),
-            lines: trackers.workers.iter().map(line).collect(),
-            workers: (0..workers.count).map(|_| Worker::new(workers, seeds.fork())).collect(),
+            queues: trackers.upstreams.iter().map(queue).collect(),
+            upstreams: (0..upstreams.count)
+                .map(|_| Upstream::new(upstreams, seeds.fork()))
+                .collect(),
             requests: Slab::default(),
             classes: ClassNow::all(scenario, &mut seeds),
             agenda,
             todo: VecDeque::new(),
-            chance: seeds.fork(),
+            rng: seeds.fork(),
             recorder: Recorder::new(scenario),
             checks: Checks::new(&settings),
             now: 0,
@@ -161,7 +152,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn run(&mut self, mut arrivals: Arrivals) -> Result<(), Broken> {
+    pub(super) fn run(&mut self, mut arrivals: Arrivals) -> Result<(), Broken> {
         let mut coming = arrivals.next();
         loop {
             let next_at = self.agenda.next_at();
@@ -219,8 +210,8 @@ impl<'a> Simulation<'a> {
     fn settle(&mut self) -> Result<(), Broken> {
         while let Some(todo) = self.todo.pop_front() {
             match todo {
-                Todo::PassOn(worker) => self.pass_on(worker)?,
-                Todo::Work(worker) => self.work(worker),
+                Todo::PassOn(upstream) => self.pass_on(upstream)?,
+                Todo::Work(upstream) => self.work(upstream),
                 Todo::Offer(id) => self.offer(id)?,
                 Todo::Displaced(id) => self.displaced(id)?,
             }
@@ -244,17 +235,17 @@ impl<'a> Simulation<'a> {
         if !self.fleet.needs_reports() {
             return;
         }
-        for (number, worker) in self.workers.iter().enumerate() {
-            if let Some(report) = worker.report() {
-                self.fleet.hear(number, report, self.now);
+        for (number, upstream) in self.upstreams.iter().enumerate() {
+            if let Some(report) = upstream.report() {
+                self.fleet.record_report(number, report, self.now);
             }
         }
         self.plan_again(SCRAPE_EVERY, Event::Scrape);
     }
 
     fn probe(&mut self) {
-        for (number, worker) in self.workers.iter().enumerate() {
-            self.fleet.set_up(number, !worker.trouble.dead);
+        for (number, upstream) in self.upstreams.iter().enumerate() {
+            self.fleet.set_up(number, !upstream.trouble.dead);
         }
         self.plan_again(PROBE_EVERY, Event::Probe);
     }
@@ -269,8 +260,8 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Whether nobody comes back any more. Who came back after the load has ended would be served because it has
-    /// ended, and a drill would have to wait for it.
+    /// Returns `true` if clients retry no more at this time. A retry after the end of the load would be served
+    /// only because the load has ended, and a drill would have to wait for it.
     pub(super) fn is_over(&self, at: Time) -> bool {
         at >= nanos(self.scenario.duration_s)
     }

@@ -8,22 +8,22 @@ const BIN_LEAST: Duration = Duration::from_millis(100);
 /// Latencies are kept by stretches of this many bins.
 const BINS_A_SLICE: usize = 10;
 
-/// What happened when, to each class.
+/// Counts of each class over time.
 #[derive(Clone, Debug)]
 pub(super) struct Bins {
     width: Duration,
     classes: usize,
     bins: Vec<Bin>,
-    /// Of good answers, by when they were due.
+    /// The latencies of good responses, by their due time.
     slices: Vec<SliceTimes>,
 }
 
-/// What happened to one class in one stretch of time.
+/// Counts of one class in one slice of time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bin {
     /// Requests that were due then.
     pub(super) offered: u64,
-    /// Of those, the ones that had a good answer in the end.
+    /// Requests of these that got a good response in the end.
     pub(super) turned_out_good: u64,
     /// Their latencies together, in microseconds.
     pub(super) latency_sum_us: u64,
@@ -115,7 +115,7 @@ impl Bins {
         })
     }
 
-    /// How long a slice is, in seconds.
+    /// Returns the length of a slice in seconds.
     pub(super) fn slice_s(&self) -> f64 {
         self.width_s() * BINS_A_SLICE as f64
     }

@@ -7,11 +7,11 @@ use crate::report::{self, Chart, Findings, Line, Table};
 use crate::scenario::{PhaseSpan, What};
 use tidegate_core::admission::MessagePriority;
 
-/// Reasons for which a lower priority is not refused in the place of a higher one: each has that limit for itself.
+/// Reasons that are no inversion: the limit belongs to one priority or client alone.
 const OWN_LIMITS: [&str; 2] = ["priority_limit", "client_share"];
 
 impl Recorder {
-    /// What can be concluded from all that was counted.
+    /// Returns the findings from all counts.
     #[must_use]
     pub fn conclude(&self) -> Findings {
         let mut findings = Findings::default();
@@ -71,8 +71,7 @@ impl Recorder {
         (judged_s > 0.0).then(|| cell.good_then as f64 / judged_s)
     }
 
-    /// Of the refusals of this group by limits that are everybody's, how many came beside a lower priority that
-    /// was let in.
+    /// Returns the share of this group's refusals by shared limits that came beside an admitted lower priority.
     fn inversions(&self, group: &Group, phase: Option<usize>) -> f64 {
         let priority = |class: usize| self.scenario.classes[class].priority;
         let is_shared = |reason: u8| {
@@ -99,7 +98,7 @@ impl Recorder {
                 inverted += refused.min(let_in);
             }
         }
-        // Where nobody was refused, nobody was refused in the place of another.
+        // Without refusals there is no inversion.
         inverted as f64 / f64::max(refused_total as f64, 1.0)
     }
 
@@ -142,7 +141,7 @@ impl Recorder {
         Table { title, columns: columns.map(str::to_owned).to_vec(), rows }
     }
 
-    /// Who was refused for what, if anyone was.
+    /// Returns the table of refusals by class and reason, if there are any.
     fn refusals(&self) -> Option<Table> {
         use report::Cell as Entry;
         let mut rows = Vec::new();

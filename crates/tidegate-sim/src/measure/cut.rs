@@ -4,7 +4,7 @@ use super::Recorder;
 use super::bins::Bins;
 
 impl Recorder {
-    /// What was counted until a run was stopped, as if no more had been meant to come.
+    /// The counts until a run was stopped, as if the scenario ended there.
     #[must_use]
     pub fn cut(mut self, at_s: f64) -> Self {
         self.spans.retain(|span| span.from_s < at_s);
@@ -12,7 +12,7 @@ impl Recorder {
             last.until_s = last.until_s.min(at_s);
         }
         self.scenario.duration_s = self.scenario.duration_s.min(at_s);
-        // Of a fault that was still on nobody can say how long it takes to get over it.
+        // The recovery time of a fault that was still active is unknown.
         self.scenario.faults.retain(|fault| fault.until_s < at_s);
         self.bins.cut(at_s);
         self
@@ -41,7 +41,7 @@ mod tests {
             r#"
             about = "ten a second, stopped in the second phase"
             duration_s = 100
-            workers = { count = 1, places = 1, waiting = 0 }
+            upstreams = { count = 1, slots = 1, queue = 0 }
             class = [{ name = "a", per_s = 10, service = { kind = "fixed", ms = 100 } }]
             phase = [{ name = "first" }, { name = "second" }, { name = "third" }]
             "#,
@@ -52,7 +52,7 @@ mod tests {
             let due = Duration::from_millis(tenth * 100);
             book.due(due, 0);
             let at = due + Duration::from_millis(50);
-            book.ended(&Ended { due, at, class: 0, worker: None, how: How::Good });
+            book.ended(&Ended { due, at, class: 0, upstream: None, how: How::Good });
         }
         let whole = book.conclude().value(What::GoodputOfCapacity, "all", None).unwrap();
         assert!((whole - 0.5).abs() < 0.01, "{whole}");

@@ -2,12 +2,12 @@ use super::latency::Latencies;
 use crate::scenario::Class;
 use tidegate_core::admission::MessagePriority;
 
-/// What happened to the requests of one class in one phase, in the time that is judged.
+/// Counts of one class in the judged time of one phase.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     /// Requests that were due then.
     pub(super) offered: u64,
-    /// How those ended.
+    /// The ends of these requests.
     pub(super) good: u64,
     pub(super) refused: u64,
     pub(super) failed: u64,
@@ -22,15 +22,15 @@ pub(super) struct Cell {
 pub(super) struct Group {
     pub(super) name: String,
     classes: Vec<usize>,
-    /// Only answers of workers that no fault names.
+    /// Only answers of upstreams that no fault names.
     pub(super) healthy: bool,
 }
 
 // === impl Group ===
 
 impl Group {
-    /// Everyone who asks for a worker, each class, each priority and each tenant, in this order, and the
-    /// answers of healthy workers.
+    /// Everyone who asks for an upstream, each class, each priority and each tenant, in this order, and the
+    /// answers of healthy upstreams.
     pub(super) fn all(classes: &[Class], with_healthy: bool) -> Vec<Self> {
         let mut groups = Vec::new();
         let mut add = |name: String, healthy: bool, is_in: &dyn Fn(&Class) -> bool| {
@@ -58,7 +58,7 @@ impl Group {
         groups
     }
 
-    /// What happened to them in these phases together.
+    /// Returns the sum of these phases.
     pub(super) fn sum(
         &self,
         cells: &[Cell],

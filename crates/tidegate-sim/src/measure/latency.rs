@@ -8,7 +8,7 @@ pub(super) struct Latencies {
     sum_us: u64,
 }
 
-/// The longest time that is told apart: an hour.
+/// The longest latency that is distinguished: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
 
 // === impl Latencies ===

@@ -1,5 +1,6 @@
-//! What happened to requests, counted as it happens. A simulation and a drill fill the same book, and what is
-//! concluded from it is the same code.
+//! Counts of requests, and the figures that follow from them: one recorder for simulations and drills.
+//!
+//! May use the scenario and the report. Must not know whether time is virtual.
 
 mod bins;
 mod conclude;

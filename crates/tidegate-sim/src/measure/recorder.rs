@@ -3,7 +3,7 @@ use super::groups::Cell;
 use crate::scenario::{PhaseSpan, Scenario};
 use std::time::Duration;
 
-/// Reasons that are told apart; all others are one.
+/// The most reasons that are distinguished; all others are one.
 const REASONS_MAX: usize = 32;
 
 /// Counts what happens to the requests of a scenario with a gateway. All its memory is bounded by the scenario,
@@ -14,19 +14,19 @@ pub struct Recorder {
     pub(super) scenario: Scenario,
     pub(super) spans: Vec<PhaseSpan>,
     pub(super) bins: Bins,
-    /// By phase and class, and whether the worker that answered was one that no fault names.
+    /// By phase and class, and whether the upstream that answered was one that no fault names.
     pub(super) cells: Vec<Cell>,
     pub(super) reasons: Vec<String>,
-    /// Which workers no fault names.
+    /// Which upstreams no fault names.
     healthy: Vec<bool>,
 }
 
-/// What a gateway said to one attempt.
+/// The gateway's response to one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt<'a> {
-    /// It went through to a worker.
+    /// Passed to an upstream.
     LetIn,
-    /// It was refused, for this reason.
+    /// Refused, for this reason.
     Refused(&'a str),
 }
 
@@ -35,17 +35,17 @@ pub enum Attempt<'a> {
 pub struct Ended {
     /// When it was due, from the start.
     pub due: Duration,
-    /// When it was over.
+    /// The end.
     pub at: Duration,
-    /// Its class, by its place in the scenario.
+    /// The class, by its index in the scenario.
     pub class: u16,
-    /// The worker that answered, where that is known.
-    pub worker: Option<u16>,
-    /// How it ended.
+    /// The upstream that answered, where that is known.
+    pub upstream: Option<u16>,
+    /// The end.
     pub how: How,
 }
 
-/// How a request ended.
+/// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// With a good answer in time.
@@ -64,13 +64,13 @@ impl Recorder {
     pub fn new(scenario: &Scenario) -> Self {
         let spans = scenario.phase_spans();
         let classes = scenario.classes.len();
-        let workers = scenario.workers.map_or(0, |workers| workers.count);
-        let named = |worker: u16| scenario.faults.iter().any(|fault| fault.hits(worker));
+        let upstreams = scenario.upstreams.map_or(0, |upstreams| upstreams.count);
+        let named = |upstream: u16| scenario.faults.iter().any(|fault| fault.hits(upstream));
         Self {
             bins: Bins::new(scenario.duration_s, classes),
             cells: vec![Cell::new(); spans.len() * classes * 2],
             reasons: Vec::new(),
-            healthy: (0..workers).map(|worker| !named(worker)).collect(),
+            healthy: (0..upstreams).map(|upstream| !named(upstream)).collect(),
             scenario: scenario.clone(),
             spans,
         }
@@ -116,11 +116,11 @@ impl Recorder {
                 bin.latency_sum_us += took_us;
             }
             self.bins.latency(ended.due, class, took_us);
-            if let Some(cell) = self.cell(ended.at, ended.class, ended.worker) {
+            if let Some(cell) = self.cell(ended.at, ended.class, ended.upstream) {
                 cell.good_then += 1;
             }
         }
-        if let Some(cell) = self.cell(ended.due, ended.class, ended.worker) {
+        if let Some(cell) = self.cell(ended.due, ended.class, ended.upstream) {
             match ended.how {
                 How::Good => {
                     cell.good += 1;
@@ -145,13 +145,13 @@ impl Recorder {
     }
 
     /// The cell that something at this time belongs to, if that time is judged.
-    fn cell(&mut self, at: Duration, class: u16, worker: Option<u16>) -> Option<&mut Cell> {
+    fn cell(&mut self, at: Duration, class: u16, upstream: Option<u16>) -> Option<&mut Cell> {
         let at_s = at.as_secs_f64();
         let phase = self.spans.iter().position(|span| at_s < span.until_s)?;
         if at_s < self.spans[phase].from_s + self.scenario.settle_s {
             return None;
         }
-        let healthy = worker.and_then(|worker| self.healthy.get(usize::from(worker)));
+        let healthy = upstream.and_then(|upstream| self.healthy.get(usize::from(upstream)));
         let healthy = usize::from(healthy.copied().unwrap_or(false));
         let classes = self.scenario.classes.len();
         self.cells.get_mut((phase * classes + usize::from(class)) * 2 + healthy)

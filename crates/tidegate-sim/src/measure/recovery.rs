@@ -3,12 +3,12 @@
 use super::Recorder;
 use super::bins::Bin;
 
-/// What a second must have of what was usual before the fault.
+/// The least share of good requests in a second after recovery, relative to before the fault.
 const GOOD_LEAST: f64 = 0.95;
-/// What the mean latency may be of what was usual.
+/// The largest mean latency after recovery, relative to before the fault.
 const LATENCY_MOST: f64 = 2.0;
 
-/// What is usual: the share of requests that turn out good, and how long those take.
+/// The state before the fault: the share of good requests, and their latency.
 #[derive(Clone, Copy, Debug)]
 struct Usual {
     good: f64,

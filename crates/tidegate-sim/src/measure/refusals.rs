@@ -1,4 +1,4 @@
-/// How many were refused for what, by the reason's number. There is one for each class in each tenth of a second,
+/// Refusals by the number of their reason. There is one for each class in each tenth of a second,
 /// and most have none or few: eight bytes for each reason, and nothing without one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refusals(Vec<(u8, u32)>);

@@ -1,4 +1,4 @@
-/// Parts of a power of two that are told apart.
+/// The sub-buckets of a power of two.
 const PARTS: u32 = 32;
 const PARTS_BITS: u32 = PARTS.ilog2();
 /// From a microsecond to an hour and more: below 32 µs each has its own, above it 32 for each power of two.

@@ -1,4 +1,4 @@
-//! What must hold at every step, whatever is offered and whatever breaks.
+//! Invariants of the pipeline, checked at every step.
 
 use super::server::Work;
 use super::stages::{Moved, Stages};
@@ -12,7 +12,7 @@ pub(super) struct Audit {
     offered: u64,
     taken: u64,
     stored: u64,
-    /// What each window held after the step before.
+    /// Items in each window after the previous step.
     items: [u64; Stage::COUNT],
 }
 
@@ -126,7 +126,7 @@ fn violation(stages: &Stages, at: Duration, invariant: &'static str, found: Stri
 mod tests {
     use super::*;
     use crate::pipeline::{PipelineScenario, StageModel};
-    use crate::random::SplitMix64;
+    use tidegate_core::rng::Rng;
     use tidegate_core::window::{AdaptiveScheduler, Law};
 
     const WELL: [Option<f64>; Stage::COUNT] = [Some(1.0); Stage::COUNT];
@@ -135,8 +135,8 @@ mod tests {
     fn at_work(config: WindowConfig, item_bytes: u64) -> (Stages, Audit) {
         let models = PipelineScenario::overloaded(Law::Cubic, Duration::ZERO).stages;
         let models = models.map(|model| StageModel { item_bytes, ..model });
-        let chance = &mut SplitMix64::new(1);
-        let mut stages = Stages::new(config, Law::Cubic, &models, chance).unwrap();
+        let rng = &mut Rng::new(1);
+        let mut stages = Stages::new(config, Law::Cubic, &models, rng).unwrap();
         let mut audit = Audit::default();
         for _ in 0..50 {
             let moved = stages.step(200, WELL);
@@ -145,7 +145,7 @@ mod tests {
         (stages, audit)
     }
 
-    /// What the audit says of one more step, after this was done to the stages.
+    /// Returns the violation that the audit finds after a change of the stages.
     fn found_after(change: impl FnOnce(&mut Stages)) -> &'static str {
         let (mut stages, mut audit) = at_work(WindowConfig::default(), 256);
         change(&mut stages);

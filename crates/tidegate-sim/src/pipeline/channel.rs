@@ -6,9 +6,9 @@ use tidegate_core::window::{Grant, StageSample};
 pub(super) struct Channel {
     pub(super) waiting: u64,
     pub(super) leased: u64,
-    /// What is granted.
+    /// Credits that are granted.
     pub(super) credits: u64,
-    /// What of it is free: below zero when it was cut below what is held, until that is given back.
+    /// Free credits; negative while the window is smaller than the items in it.
     pub(super) free: i64,
     bytes_max: u64,
     item_bytes: u64,
@@ -53,7 +53,7 @@ impl Channel {
         self.items() * self.item_bytes
     }
 
-    /// Takes as many of these as there are credits for. Of the others the sender is told to wait.
+    /// Accepts as many of these as there are credits for. The sender waits with the others.
     pub(super) fn send(&mut self, items: u64) -> u64 {
         let by_items = self.free.max(0) as u64;
         let by_bytes = self.bytes_max.saturating_sub(self.bytes()) / self.item_bytes;
@@ -65,7 +65,7 @@ impl Channel {
         taken
     }
 
-    /// So much time has gone by.
+    /// Advances the time.
     pub(super) fn pass(&mut self, time: Duration) {
         if self.waits {
             self.waited += time;
@@ -85,7 +85,7 @@ impl Channel {
         self.departed += items;
     }
 
-    /// What was seen since the last sample. The times are the stage's to add.
+    /// Returns the sample since the last one. The stage adds its times.
     pub(super) fn sample(&mut self) -> StageSample {
         let sample = StageSample {
             queued_items: self.items(),

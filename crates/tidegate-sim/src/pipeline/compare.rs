@@ -2,29 +2,29 @@ use super::{Fault, FaultKind, Load, PipelineReport, PipelineScenario, Spread, St
 use std::time::Duration;
 use tidegate_core::window::{Law, Stage, WindowConfigError};
 
-/// What came of the same scenarios under several laws. Its text is a table in Markdown.
+/// A comparison of laws in the same scenarios. Displays as a table in Markdown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// One for each scenario and law.
     pub rows: Vec<Row>,
 }
 
-/// What came of one scenario under one law.
+/// The results of one scenario under one law.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The name of the scenario.
     pub scenario: &'static str,
     /// The law.
     pub law: Law,
-    /// How long windows took to stay within 40 % of where they end; none if they did not.
+    /// The time until windows stayed within 40 % of their final size; `None` if they did not.
     pub converged: Option<Duration>,
     /// The mean of the bottleneck's window in the last ten seconds.
     pub window: f64,
-    /// Of the time in which a stage was backlogged, the share in the band.
+    /// The share of the backlogged time of a stage in which its occupancy was in the band.
     pub in_band: f64,
-    /// How long it took after a stage was blocked until all before it were at the least window.
+    /// The time from a blockage until all windows before it were at the minimum.
     pub least: Option<Duration>,
-    /// How long it took after the fault was over until all was as before.
+    /// The time from the end of the fault until the state was as before.
     pub recovered: Option<Duration>,
     /// Items that left, of those that would have with infinite windows.
     pub of_ideal: f64,
@@ -34,15 +34,15 @@ pub struct Row {
     pub delay_p99: Duration,
 }
 
-/// What is compared, with what it takes to read the result.
+/// A scenario of the comparison, and the parameters to read its results.
 struct Named {
     name: &'static str,
     scenario: PipelineScenario,
-    /// When windows begin to converge.
+    /// The time at which windows begin to converge.
     from: Duration,
 }
 
-/// What Store does a second in all of them.
+/// The capacity of Store in all scenarios.
 const CAPACITY_PER_S: f64 = 100_000.0;
 
 /// Runs every scenario under each of these laws.

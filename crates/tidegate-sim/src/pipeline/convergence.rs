@@ -2,19 +2,19 @@ use super::{Fault, PipelineReport, Tick};
 use std::time::Duration;
 use tidegate_core::window::Stage;
 
-/// How far from where it ends a window may be when it has converged. The law rests anywhere between 0.9 and
-/// 1.25 times what Little's law asks for, 16 % to either side of the middle, and knows the rate of a stage of
-/// high variance to 20 %: 1.16 × 1.2 = 1.4.
+/// The largest deviation of a converged window from its final size. The law settles anywhere between 0.9 and 1.25
+/// times the window by Little's law, 16 % to either side of the middle, and knows the rate of a stage with high
+/// variance to 20 %: 1.16 × 1.2 = 1.4.
 const NEAR: f64 = 0.4;
 
-/// What a window has to be of what it was before a fault, to count as recovered: one decrease less.
+/// The least size of a recovered window relative to before the fault: one decrease.
 const BACK: f64 = 0.7;
 
 // === impl PipelineReport ===
 
 impl PipelineReport {
-    /// How long after `from` the windows of all stages through this one need until they stay within 40 % of
-    /// where they end, each averaged over `smooth`; none if they do not for the last third of the time until
+    /// Returns the time after `from` until the windows of all stages through this one stay within 40 % of their
+    /// final size, each averaged over `smooth`; `None` if they do not for the last third of the time until
     /// `until`.
     #[must_use]
     pub fn converged_after(
@@ -40,7 +40,8 @@ impl PipelineReport {
         (converged < last).then(|| converged - from)
     }
 
-    /// How long after a fault began the windows of its stage and of all before it were the least, all at once.
+    /// Returns the time from the begin of a fault until the windows of its stage and of all before it were at the
+    /// minimum at once.
     #[must_use]
     pub fn least_after(&self, fault: &Fault, least: u64) -> Option<Duration> {
         let stages = ..=fault.stage.index();
@@ -49,8 +50,8 @@ impl PipelineReport {
         Some(tick.at().saturating_sub(fault.from))
     }
 
-    /// How long after a fault was over its stage and all before it had windows of at least 70 % of those
-    /// before it, and items left Store at 90 % of the rate before it.
+    /// Returns the time from the end of a fault until its stage and all before it had windows of at least 70 % of
+    /// the size before the fault, and items left Store at 90 % of the rate before it.
     #[must_use]
     pub fn recovered_after(&self, fault: &Fault) -> Option<Duration> {
         let second = Duration::from_secs(1);

@@ -5,14 +5,14 @@ use crate::scenario::{PipelineWorld, Scenario, What};
 use std::fmt;
 use tidegate_core::window::Law;
 
-/// What came of one scenario under several laws. Its text is a table in Markdown.
+/// A comparison of laws in one scenario. Displays as a table in Markdown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LawComparison {
     /// One for each law.
     pub rows: Vec<LawRow>,
 }
 
-/// What came of a scenario under one law; `None` where the scenario has no such figure.
+/// The figures of one law in a scenario; `None` where the scenario has no such figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LawRow {
     /// The law.
@@ -34,7 +34,7 @@ pub struct LawRow {
 const HEAD: [&str; 7] =
     ["law", "stored %", "of possible %", "lag p99 ms", "of budget %", "to least s", "recovered s"];
 
-/// Names stand left, numbers right.
+/// The number of leading columns that are left-aligned; numbers are right-aligned.
 const NAMES: usize = 1;
 
 /// Runs the same scenario of a pipeline under each of these laws.

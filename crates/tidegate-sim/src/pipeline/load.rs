@@ -1,7 +1,8 @@
-use crate::random::SplitMix64;
+use crate::random::Draw;
 use std::time::Duration;
+use tidegate_core::rng::Rng;
 
-/// How many items are offered, and when. Whoever offers them keeps what is not taken yet.
+/// The items offered over time. The sender keeps items that are not accepted yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
     /// Always as many.
@@ -49,7 +50,7 @@ pub enum Load {
 #[derive(Debug)]
 pub(super) struct Arrivals {
     load: Load,
-    chance: SplitMix64,
+    rng: Rng,
     in_burst: bool,
     turns_at_s: f64,
     part: f64,
@@ -72,15 +73,15 @@ impl Load {
 // === impl Arrivals ===
 
 impl Arrivals {
-    pub(super) fn new(load: Load, chance: SplitMix64) -> Self {
-        Self { load, chance, in_burst: false, turns_at_s: 0.0, part: 0.0 }
+    pub(super) fn new(load: Load, rng: Rng) -> Self {
+        Self { load, rng, in_burst: false, turns_at_s: 0.0, part: 0.0 }
     }
 
     /// Items offered in this stretch of time. They come in groups: the variance of a stretch is the square of its
     /// mean.
     pub(super) fn offered(&mut self, now: Duration, dt: Duration) -> u64 {
         let mean = self.rate(now.as_secs_f64()) * dt.as_secs_f64();
-        self.part += self.chance.exponential(mean);
+        self.part += self.rng.exponential(mean);
         let whole = self.part as u64;
         self.part -= whole as f64;
         whole
@@ -106,7 +107,7 @@ impl Arrivals {
             Load::Sawtooth { peak_per_s, period } => peak_per_s * phase(now_s, period),
             Load::Bursts { high_per_s, low_per_s, mean } => {
                 while self.turns_at_s <= now_s {
-                    self.turns_at_s += self.chance.exponential(mean.as_secs_f64()).max(0.001);
+                    self.turns_at_s += self.rng.exponential(mean.as_secs_f64()).max(0.001);
                     self.in_burst = !self.in_burst;
                 }
                 if self.in_burst { high_per_s } else { low_per_s }
@@ -115,7 +116,7 @@ impl Arrivals {
     }
 }
 
-/// Where in its period a time is, 0 … 1.
+/// Returns the position of a time in its period, 0 … 1.
 fn phase(now_s: f64, period: Duration) -> f64 {
     let periods = now_s / period.as_secs_f64();
     periods - periods.floor()

@@ -8,19 +8,19 @@ use tidegate_core::window::{AdaptiveScheduler, Grant, Stage};
 /// Longer delays are counted as this long.
 const DELAY_MS_MAX: usize = 60_000;
 
-/// What is counted during a run.
+/// The counts of a run.
 pub(super) struct Measures {
     scenario: PipelineScenario,
     offered: u64,
     delivered: u64,
-    /// What a pipeline with infinite windows has left to do, and has done.
+    /// The backlog and the output of a pipeline with infinite windows.
     ideal_left: f64,
     ideal_done: f64,
     backlogged_ms: [(u64, u64); Stage::COUNT],
     bytes_max: u64,
     /// When how many items were taken that have not left yet. Items leave in the order in which they came.
     inside: VecDeque<(u64, u64)>,
-    /// How many items took how many milliseconds.
+    /// Items by their delay in milliseconds.
     delays: Vec<u64>,
     ticks: Vec<Tick>,
 }

@@ -1,10 +1,11 @@
-//! The ingestion pipeline in virtual time, under the scheduler that ships.
+//! The ingestion pipeline in virtual time, with the scheduler that ships.
 //!
-//! Five stages, each with the window that its channel has: a sender without a credit waits, nothing is dropped.
-//! Service takes time that is drawn, load comes in shapes, and a fault can block or slow a stage.
+//! May use the windows of `tidegate-core`, the scenario, arrivals and the report. Must not know commands or files.
 //!
-//! [`simulate`] runs a scenario file and checks at every step what must always hold; [`run`] is what laws are
-//! compared with. What a drill of the same file finds is counted by the same [`FlowRecorder`].
+//! Five stages, each with the window of its channel: a sender without a credit waits, and nothing is dropped.
+//! Service times are drawn, the load has a shape, and a fault can block or slow down a stage. [`simulate`] runs a
+//! scenario file and checks the invariants at every step; [`run`] compares laws. A drill of the same file uses the
+//! same [`FlowRecorder`].
 //!
 //! ```
 //! use std::time::Duration;

@@ -2,8 +2,8 @@ use super::load::Arrivals;
 use super::measure::Measures;
 use super::stages::{STEP, Stages};
 use super::{PipelineReport, PipelineScenario};
-use crate::random::SplitMix64;
 use std::time::Duration;
+use tidegate_core::rng::Rng;
 use tidegate_core::window::WindowConfigError;
 
 /// Runs a scenario to its end.
@@ -12,9 +12,9 @@ use tidegate_core::window::WindowConfigError;
 ///
 /// When its configuration of the windows is not valid.
 pub fn run(scenario: &PipelineScenario) -> Result<PipelineReport, WindowConfigError> {
-    let mut chance = SplitMix64::new(scenario.seed);
-    let mut arrivals = Arrivals::new(scenario.load, chance.fork());
-    let mut stages = Stages::new(scenario.config, scenario.law, &scenario.stages, &mut chance)?;
+    let mut rng = Rng::new(scenario.seed);
+    let mut arrivals = Arrivals::new(scenario.load, rng.fork());
+    let mut stages = Stages::new(scenario.config, scenario.law, &scenario.stages, &mut rng)?;
     let mut measures = Measures::new(scenario);
     let mut now = Duration::ZERO;
     let mut next_tick = scenario.config.delta;

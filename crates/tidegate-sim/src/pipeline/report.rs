@@ -1,6 +1,6 @@
 use tidegate_core::window::Stage;
 
-/// What came of a [`PipelineScenario`](super::PipelineScenario).
+/// The results of a [`PipelineScenario`](super::PipelineScenario).
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipelineReport {
     /// Items that were offered.
@@ -9,7 +9,7 @@ pub struct PipelineReport {
     pub delivered: u64,
     /// Items in the pipeline at the end.
     pub held: u64,
-    /// Items that nobody had taken at the end: their senders have them.
+    /// Items that were not accepted at the end: their senders have them.
     pub unsent: u64,
     /// Items that would have left Store if every window were infinite.
     pub ideal: f64,
@@ -22,20 +22,20 @@ pub struct PipelineReport {
     pub bytes_max: u64,
     /// 99 % of items were at most this long in the pipeline.
     pub delay_p99_ms: u64,
-    /// What every sample found, one after the other.
+    /// The samples, in order of time.
     pub ticks: Vec<Tick>,
 }
 
-/// What the scheduler saw and said.
+/// One sample of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tick {
-    /// When, in milliseconds.
+    /// The time in milliseconds.
     pub at_ms: u64,
     /// The windows it gave.
     pub windows: [u64; Stage::COUNT],
-    /// What was in them.
+    /// Items in the windows.
     pub queued: [u64; Stage::COUNT],
-    /// Whether a sender waits for a credit.
+    /// True if a sender waits for a credit.
     pub waits: [bool; Stage::COUNT],
     /// Why each window is what it is.
     pub causes: [tidegate_core::window::Cause; Stage::COUNT],

@@ -2,41 +2,41 @@ use super::Load;
 use std::time::Duration;
 use tidegate_core::window::{Law, Stage, WindowConfig};
 
-/// What is to be simulated. Complete: a run draws on nothing else.
+/// A scenario of the pipeline. Complete: a run uses nothing else.
 #[derive(Clone, Debug)]
 pub struct PipelineScenario {
-    /// Where all chance comes from.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// How windows are sized.
+    /// The law that sizes windows.
     pub law: Law,
     /// Their bounds.
     pub config: WindowConfig,
-    /// How long it runs.
+    /// The duration.
     pub duration: Duration,
-    /// What is offered to Accept.
+    /// The load that is offered to Accept.
     pub load: Load,
     /// The stages, in the order in which items pass them.
     pub stages: [StageModel; Stage::COUNT],
-    /// What goes wrong, if anything.
+    /// The fault, if there is one.
     pub fault: Option<Fault>,
 }
 
-/// How a stage works: one chunk at a time.
+/// The model of a stage: one chunk at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct StageModel {
     /// Items a second while it works on them.
     pub items_per_s: f64,
-    /// What a chunk takes on top, however many items it has: a commit.
+    /// The fixed time of a chunk, for a commit.
     pub chunk_time: Duration,
     /// The most items in a chunk.
     pub chunk_items: u64,
-    /// How its times vary.
+    /// The distribution of its times.
     pub spread: Spread,
     /// The bytes of an item.
     pub item_bytes: u64,
 }
 
-/// How the times of chunks vary around their mean.
+/// The distribution of chunk times around their mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spread {
     /// Not at all.
@@ -47,32 +47,32 @@ pub enum Spread {
     TwoSpeeds {
         /// The share of slow chunks, 0 … 1.
         slow_share: f64,
-        /// How many times as long those take.
+        /// The factor of their times.
         slow_factor: f64,
     },
 }
 
-/// Something that goes wrong for a while.
+/// A temporary fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// Where.
+    /// The stage.
     pub stage: Stage,
-    /// When it begins.
+    /// The begin.
     pub from: Duration,
-    /// When it is over.
+    /// The end.
     pub until: Duration,
-    /// What it is.
+    /// The kind.
     pub kind: FaultKind,
 }
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FaultKind {
-    /// Nothing is done.
+    /// The stage is blocked.
     Blocked,
-    /// Everything takes this many times as long.
+    /// All times are multiplied by this factor.
     Slower(f64),
-    /// Everything takes longer and longer, up to this many times as long at the end, and stays so.
+    /// All times grow gradually to this factor at the end, and stay there.
     Drift(f64),
 }
 
@@ -110,7 +110,7 @@ impl PipelineScenario {
         Stage::ALL.into_iter().min_by(slower).unwrap_or(Stage::Store)
     }
 
-    /// How many times as long the work of a stage takes now; none while it does none.
+    /// Returns the factor of a stage's times now; `None` while it is blocked.
     pub(super) fn slowness(&self, stage: usize, now: Duration) -> Option<f64> {
         let Some(fault) = self.fault.filter(|fault| fault.stage.index() == stage) else {
             return Some(1.0);
@@ -127,7 +127,7 @@ impl PipelineScenario {
         }
     }
 
-    /// What the slowest stage could do now, items a second.
+    /// Returns the capacity of the slowest stage now, in items per second.
     pub(super) fn capacity(&self, now: Duration) -> f64 {
         let of = |(i, stage): (usize, &StageModel)| {
             self.slowness(i, now).map_or(0.0, |slowness| stage.capacity() / slowness)

@@ -1,12 +1,13 @@
 use super::{Spread, StageModel};
-use crate::random::SplitMix64;
+use crate::random::Draw;
+use tidegate_core::rng::Rng;
 use tidegate_core::window::{LATENCY_SAMPLES_MIN, StageSample};
 
-/// What a stage is doing.
+/// The work in progress of a stage.
 #[derive(Debug)]
 pub(super) struct Server {
     model: StageModel,
-    chance: SplitMix64,
+    rng: Rng,
     work: Work,
     /// Seconds for an item, of the chunks since the last p99.
     times_s: Vec<f64>,
@@ -30,8 +31,8 @@ pub(super) enum Work {
 // === impl Server ===
 
 impl Server {
-    pub(super) fn new(model: StageModel, chance: SplitMix64) -> Self {
-        Self { model, chance, work: Work::Idle, times_s: Vec::new(), lease_s: 0.0 }
+    pub(super) fn new(model: StageModel, rng: Rng) -> Self {
+        Self { model, rng, work: Work::Idle, times_s: Vec::new(), lease_s: 0.0 }
     }
 
     pub(super) fn work(&self) -> Work {
@@ -88,11 +89,11 @@ impl Server {
     fn draw(&mut self) -> f64 {
         match self.model.spread {
             Spread::Fixed => 1.0,
-            Spread::Exponential => self.chance.exponential(1.0),
+            Spread::Exponential => self.rng.exponential(1.0),
             Spread::TwoSpeeds { slow_share, slow_factor } => {
                 let fast = 1.0 / (1.0 - slow_share + slow_share * slow_factor);
-                let is_slow = self.chance.uniform() <= slow_share;
-                self.chance.exponential(if is_slow { fast * slow_factor } else { fast })
+                let is_slow = self.rng.uniform() <= slow_share;
+                self.rng.exponential(if is_slow { fast * slow_factor } else { fast })
             }
         }
     }

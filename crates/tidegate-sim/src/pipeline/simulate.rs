@@ -3,11 +3,11 @@ use super::stages::{STEP, Stages};
 use super::{FlowPicture, FlowRecorder, Spread, StageModel};
 use crate::Violation;
 use crate::arrivals::Offers;
-use crate::random::SplitMix64;
 use crate::report::Findings;
 use crate::scenario::{OTHERS_FASTER, PipelineWorld, Scenario};
 use std::collections::VecDeque;
 use std::time::Duration;
+use tidegate_core::rng::Rng;
 use tidegate_core::signal::{LevelConfig, LevelGauge};
 use tidegate_core::window::{Stage, WindowConfig};
 
@@ -62,7 +62,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, world: &PipelineWorld, seed: u64) -> Result<Self, Violation> {
-        let mut seeds = SplitMix64::new(seed);
+        let mut seeds = Rng::new(seed);
         // The first two streams are those of the arrivals.
         seeds.fork();
         seeds.fork();

@@ -1,8 +1,8 @@
 use super::StageModel;
 use super::channel::Channel;
 use super::server::{Server, Work};
-use crate::random::SplitMix64;
 use std::time::Duration;
+use tidegate_core::rng::Rng;
 use tidegate_core::window::{
     AdaptiveScheduler, Grant, Law, Stage, StageSample, WindowConfig, WindowConfigError,
 };
@@ -19,13 +19,13 @@ pub(super) struct Stages {
     pub(super) unsent: u64,
     pub(super) channels: [Channel; Stage::COUNT],
     pub(super) servers: [Server; Stage::COUNT],
-    /// What each stage has been seen to do in the last measurement.
+    /// The last sample of each stage.
     pub(super) samples: [StageSample; Stage::COUNT],
-    /// How often a channel or the scheduler decided something.
+    /// Decisions of channels and the scheduler.
     pub(super) decisions: u64,
 }
 
-/// What happened in a step.
+/// The movements of one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moved {
     /// Items that Accept took.
@@ -37,19 +37,19 @@ pub(super) struct Moved {
 // === impl Stages ===
 
 impl Stages {
-    /// Empty ones, at the least windows. Draws from `chance` once for each.
+    /// Empty ones, at the least windows. Draws from `rng` once for each.
     pub(super) fn new(
         config: WindowConfig,
         law: Law,
         models: &[StageModel; Stage::COUNT],
-        chance: &mut SplitMix64,
+        rng: &mut Rng,
     ) -> Result<Self, WindowConfigError> {
         let scheduler = AdaptiveScheduler::new(config, law)?;
         let channel = |i: usize| Channel::new(&scheduler.grants()[i], models[i].item_bytes);
         Ok(Self {
             unsent: 0,
             channels: std::array::from_fn(channel),
-            servers: std::array::from_fn(|i| Server::new(models[i], chance.fork())),
+            servers: std::array::from_fn(|i| Server::new(models[i], rng.fork())),
             samples: [StageSample::default(); Stage::COUNT],
             decisions: 0,
             scheduler,

@@ -16,7 +16,7 @@ const HEAD: [&str; 10] = [
     "p99 ms",
 ];
 
-/// Names stand left, numbers right.
+/// The number of leading columns that are left-aligned; numbers are right-aligned.
 const NAMES: usize = 2;
 
 // === impl Comparison ===

@@ -6,23 +6,23 @@ use tidegate_core::admission::InFlightTracker;
 /// A recording, and what limits make of it, side by side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// How many requests came in it.
+    /// Requests in it.
     pub requests: u64,
-    /// How long it lasted, in seconds.
+    /// The duration in seconds.
     pub lasted_s: f64,
-    /// When it began, in milliseconds since 1970.
+    /// The begin, in milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Requests that were not written down.
     pub lost: u64,
     /// Requests that had not ended when it did.
     pub unended: u64,
-    /// How it ended; `None` when it broke off.
+    /// The reason of the end; `None` when the recording breaks off.
     pub end: Option<String>,
-    /// Whether limits only counted then.
+    /// True if limits only counted then.
     pub dry_run: bool,
-    /// Where chance comes from.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// How it was.
+    /// The outcome as recorded.
     pub as_recorded: Outcome,
     /// The limits that were in force, replayed.
     pub same: Replayed,
@@ -30,16 +30,16 @@ pub struct Comparison {
     pub changed: Option<Replayed>,
 }
 
-/// What limits make of a recording.
+/// The outcome of a recording under some limits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Replayed {
     /// The limits.
     pub limits: Limits,
     /// The share of requests that were let in or refused as in the recording.
     pub same_decision: f64,
-    /// How many more or fewer were let in than in the recording, as a share of those that came.
+    /// The difference in admitted requests from the recording, as a share of all requests.
     pub let_in_difference: f64,
-    /// What came of it.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
@@ -74,7 +74,7 @@ pub fn compare(recording: &Recording, settings: &[Setting], seed: u64) -> Compar
 fn replay(recording: &Recording, limits: Limits, times: &[u64], was: &Outcome) -> Replayed {
     let tracker = InFlightTracker::new(limits.limits, limits.sharing);
     let (outcome, same, decided) = sweep(recording, times, |arrival| {
-        tracker.try_admit(arrival.priority).map_err(|refusal| refusal.reason)
+        tracker.try_acquire(arrival.priority).map_err(|refusal| refusal.reason)
     });
     let of = |part: f64, whole: u64| if whole == 0 { 0.0 } else { part / whole as f64 };
     let same_decision = if decided == 0 { 1.0 } else { of(same as f64, decided) };
@@ -86,6 +86,7 @@ fn replay(recording: &Recording, limits: Limits, times: &[u64], was: &Outcome) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Draw;
     use crate::replay::Arrival;
     use tidegate_core::admission::MessagePriority::{Low, Normal};
     use tidegate_core::admission::{MessagePriority, PriorityLimits, Reason, Sharing};
@@ -95,13 +96,13 @@ mod tests {
     fn made(requests: u64) -> Recording {
         let limits = PriorityLimits::new(20, 0, 12, 8);
         let limits = Limits { limits, sharing: Sharing::Strict };
-        let mut chance = crate::random::SplitMix64::new(5);
+        let mut rng = tidegate_core::rng::Rng::new(5);
         let mut at = 0.0;
         let asked: Vec<(i64, u64, MessagePriority)> = (0..requests)
             .map(|_| {
-                at += chance.exponential(320.0);
-                let priority = if chance.next().is_multiple_of(2) { Normal } else { Low };
-                (at as i64, 1_000 + chance.next() % 49_000, priority)
+                at += rng.exponential(320.0);
+                let priority = if rng.next_u64().is_multiple_of(2) { Normal } else { Low };
+                (at as i64, 1_000 + rng.next_u64() % 49_000, priority)
             })
             .collect();
         let all: Vec<Arrival> = asked
@@ -129,7 +130,7 @@ mod tests {
         let mut refused = Vec::new();
         let mut number = 0;
         let _ = sweep(&recording, &times, |arrival| {
-            let decided = tracker.try_admit(arrival.priority).map_err(|refusal| refusal.reason);
+            let decided = tracker.try_acquire(arrival.priority).map_err(|refusal| refusal.reason);
             if let Err(reason) = &decided {
                 refused.push((number, *reason));
             }

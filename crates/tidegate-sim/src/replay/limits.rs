@@ -3,12 +3,12 @@ use std::fmt;
 use std::str::FromStr;
 use tidegate_core::admission::{PriorityLimits, Sharing};
 
-/// Limits of admission, and who may use what of them.
+/// Admission limits and their sharing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many of each priority may be in flight.
+    /// The admission limits of each priority.
     pub limits: PriorityLimits,
-    /// What a priority may use beyond its own.
+    /// The use of limits beyond a priority's own.
     pub sharing: Sharing,
 }
 
@@ -23,9 +23,9 @@ pub enum Setting {
     Normal(u16),
     /// Places for Low.
     Low(u16),
-    /// How many Critical requests count toward the global limit.
+    /// The Critical requests that count toward the global limit.
     CriticalReserve(u16),
-    /// Who may use what is idle.
+    /// The use of limits beyond a priority's own.
     Sharing(Sharing),
 }
 
@@ -88,7 +88,7 @@ impl Setting {
     const KNOWN: &'static str = "limits.global, limits.high, limits.normal, limits.low, \
                                  limits.critical_reserve and sharing";
 
-    /// Whether both set the same limit.
+    /// Returns `true` if both set the same limit.
     #[must_use]
     pub fn is_of_the_same_as(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)

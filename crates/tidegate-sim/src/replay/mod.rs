@@ -1,7 +1,8 @@
-//! What other limits would have done to a load that was recorded.
+//! Replay of recorded load with other limits.
 //!
-//! A [`Recording`] has the decisions of a gateway as they were, one line a request. [`compare`] lets its
-//! requests come again, at the same moments, to the admission that ships.
+//! A [`Recording`] holds the decisions of a gateway, one line a request. [`compare`] sends its requests at the
+//! same times through the admission that ships. May use the format in `tidegate-core`. Must not know where a
+//! recording is.
 
 mod compare;
 mod limits;
@@ -14,5 +15,6 @@ mod sweep;
 pub use compare::{Comparison, Replayed, compare};
 pub use limits::{Limits, Setting};
 pub use outcome::{Outcome, Share};
-pub use read::{LINE_BYTES_MAX, Reader, RecordingError};
+pub use read::{Reader, RecordingError};
 pub use recording::{Arrival, Recording, Verdict};
+pub use tidegate_core::decision_log::LINE_BYTES_MAX;

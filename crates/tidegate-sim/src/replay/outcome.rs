@@ -3,19 +3,19 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tidegate_core::admission::Reason;
 
-/// What became of the requests of a recording.
+/// The verdicts on the requests of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Of all of them.
+    /// All requests.
     pub all: Share,
-    /// Of each priority that came.
+    /// The requests of each priority.
     pub by_priority: BTreeMap<&'static str, Share>,
 }
 
-/// What became of some of them.
+/// The verdicts on a group of requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Share {
-    /// How many came.
+    /// Requests in all.
     pub asked: u64,
     /// Admitted, and refused by nothing else.
     pub admitted: u64,
@@ -59,7 +59,7 @@ impl Share {
         self.in_flight_mean = level.area as f64 / lasted_us.max(1) as f64;
     }
 
-    /// How many admission refused.
+    /// Returns the number of requests that admission refused.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.global_limit + self.priority_limit
@@ -69,7 +69,7 @@ impl Share {
 // === impl Level ===
 
 impl Level {
-    /// One more, or one less, at this moment of the recording.
+    /// Counts one request more or less at this time of the recording.
     pub(super) fn step(&mut self, now_us: u64, up: bool) {
         self.pass(now_us);
         self.now = if up { self.now + 1 } else { self.now.saturating_sub(1) };
@@ -87,12 +87,12 @@ impl Level {
 // === impl Arrival ===
 
 impl Arrival {
-    /// Whether it came while it was recorded.
+    /// Returns `true` if it came after the recording began.
     pub(super) fn is_counted(&self) -> bool {
         self.at_us >= 0
     }
 
-    /// Whether admission was asked for it, and not only something before it.
+    /// Returns `true` if admission decided on it, and not a check before admission.
     pub(super) fn was_decided(&self) -> bool {
         !matches!((self.verdict, self.took_us), (Verdict::Other(_), None))
     }

@@ -1,12 +1,7 @@
 use super::{Arrival, Limits, Recording, Verdict};
-use serde::Deserialize;
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
-use tidegate_core::admission::{MessagePriority, PriorityLimits, Reason, Sharing};
-
-/// No line of a recording is longer: a client's name has at most 64 letters.
-pub const LINE_BYTES_MAX: usize = 4096;
+use tidegate_core::admission::Reason;
+use tidegate_core::decision_log::{DecisionRecord, Header, LINE_BYTES_MAX, Line};
 
 /// A power of two, so that a vector that doubles has room for exactly these: 512 MiB. As much again is needed at
 /// most: half of it while they are put in order, and then for each the time that it takes (128 MiB) and what those
@@ -17,9 +12,6 @@ const _: () = assert!(ARRIVALS_MAX * size_of::<Arrival>() <= 512 << 20);
 /// Reasons that a gateway has, with room for those that it will have.
 const OTHERS_MAX: usize = 64;
 
-const FORMAT: &str = "tidegate-decisions";
-const VERSION: u32 = 1;
-
 /// Reads a recording line by line.
 #[derive(Debug, Default)]
 pub struct Reader {
@@ -27,63 +19,23 @@ pub struct Reader {
     recording: Option<Recording>,
 }
 
-/// What was read is no recording.
+/// The input is not a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingError {
-    /// The line in which it is not, counted from 1.
+    /// The line of the error, counted from 1.
     pub line: u64,
-    /// What is wrong there.
+    /// The error in that line.
     pub what: String,
-}
-
-#[derive(Deserialize)]
-struct Head {
-    format: String,
-    version: u32,
-    #[serde(default)]
-    started_unix_ms: u64,
-    limits: HeadLimits,
-    sharing: Sharing,
-    #[serde(default)]
-    dry_run: bool,
-}
-
-#[derive(Deserialize)]
-struct HeadLimits {
-    global: u16,
-    high: u16,
-    normal: u16,
-    low: u16,
-    critical_reserve: u16,
-}
-
-#[derive(Deserialize)]
-struct Row<'a> {
-    at_us: i64,
-    priority: MessagePriority,
-    #[serde(borrow)]
-    decision: Cow<'a, str>,
-    took_us: Option<u64>,
-}
-
-/// A line that is no request.
-#[derive(Deserialize)]
-struct Word {
-    end: Option<String>,
-    lost: Option<u64>,
-    lasted_us: Option<u64>,
-    #[serde(default)]
-    in_flight: BTreeMap<String, u64>,
 }
 
 // === impl Reader ===
 
 impl Reader {
-    /// Takes the next line, without its end.
+    /// Reads the next line, without its line end.
     ///
     /// # Errors
     ///
-    /// When it is none of a recording.
+    /// When the line is not part of a recording.
     pub fn line(&mut self, line: &[u8]) -> Result<(), RecordingError> {
         self.line += 1;
         let wrong = |what: String| RecordingError { line: self.line, what };
@@ -94,7 +46,10 @@ impl Reader {
             return Ok(());
         }
         match &mut self.recording {
-            None => self.recording = Some(head(line).map_err(wrong)?),
+            None => {
+                let header = Header::decode(line).map_err(|error| wrong(error.to_string()))?;
+                self.recording = Some(Recording::new(&header));
+            }
             Some(recording) if recording.end.is_some() => {
                 return Err(wrong("the recording has ended before it".to_owned()));
             }
@@ -103,12 +58,11 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes what stands after the last whole line. What was cut off there is left out: a recorder that was
-    /// killed leaves it.
+    /// Reads the rest after the last line end. A partial line is ignored: a killed recorder leaves one.
     ///
     /// # Errors
     ///
-    /// When there was nothing before it, and it is no beginning of a recording.
+    /// When there was no line before it, and it is not the begin of a recording.
     pub fn rest(&mut self, rest: &[u8]) -> Result<(), RecordingError> {
         match (self.line(rest), &self.recording) {
             (Err(_), Some(recording)) if recording.end.is_none() => Ok(()),
@@ -116,11 +70,11 @@ impl Reader {
         }
     }
 
-    /// What was recorded.
+    /// Returns the recording.
     ///
     /// # Errors
     ///
-    /// When nothing was.
+    /// When the recording is empty.
     pub fn finish(self) -> Result<Recording, RecordingError> {
         let Some(mut recording) = self.recording else {
             return Err(RecordingError { line: 1, what: "it is empty".to_owned() });
@@ -133,46 +87,41 @@ impl Reader {
     }
 }
 
-fn head(line: &[u8]) -> Result<Recording, String> {
-    let no_head = |why: &dyn fmt::Display| {
-        format!("it is no recording of decisions, as `tidegate drill --record` writes: {why}")
-    };
-    let head: Head = serde_json::from_slice(line).map_err(|error| no_head(&error))?;
-    if head.format != FORMAT {
-        return Err(no_head(&format_args!("its format is {:?}", head.format)));
-    }
-    if head.version != VERSION {
-        let version = head.version;
-        return Err(format!("it has version {version} of the format, and {VERSION} is known here"));
-    }
-    let HeadLimits { global, high, normal, low, critical_reserve } = head.limits;
-    let limits = PriorityLimits { high, normal, low, global_limit: global, critical_reserve };
-    Ok(Recording {
-        limits: Limits { limits, sharing: head.sharing },
-        dry_run: head.dry_run,
-        started_unix_ms: head.started_unix_ms,
-        arrivals: Vec::new(),
-        others: Vec::new(),
-        lost: 0,
-        lasted_us: 0,
-        end: None,
-        unended: 0,
-    })
-}
-
 // === impl Recording ===
 
 impl Recording {
+    fn new(header: &Header) -> Self {
+        Self {
+            limits: Limits { limits: header.limits, sharing: header.sharing },
+            dry_run: header.dry_run,
+            started_unix_ms: header.started_unix_ms,
+            arrivals: Vec::new(),
+            others: Vec::new(),
+            lost: 0,
+            lasted_us: 0,
+            end: None,
+            unended: 0,
+        }
+    }
+
     fn take(&mut self, line: &[u8]) -> Result<(), String> {
-        let row = match serde_json::from_slice::<Row<'_>>(line) {
-            Ok(row) => row,
-            Err(error) => return self.word(line).ok_or_else(|| error.to_string()),
-        };
-        let verdict = match &*row.decision {
-            "admitted" if row.took_us.is_none() => {
-                return Err("it was admitted, and took_us is missing".to_owned());
+        match Line::decode(line).map_err(|error| error.to_string())? {
+            Line::Decision(record) => self.decision(&record)?,
+            Line::Lost(lost) => self.lost = self.lost.saturating_add(lost),
+            Line::End(footer) => {
+                self.end = Some(footer.end.into_owned());
+                // The last line has the sum of all before it.
+                self.lost = self.lost.max(footer.lost);
+                self.lasted_us = footer.lasted_us;
+                self.unended = footer.in_flight.proxied();
             }
-            "admitted" => Verdict::Admitted,
+        }
+        Ok(())
+    }
+
+    fn decision(&mut self, record: &DecisionRecord<'_>) -> Result<(), String> {
+        let verdict = match &*record.decision {
+            DecisionRecord::ADMITTED => Verdict::Admitted,
             name => match Reason::ALL.into_iter().find(|reason| reason.name() == name) {
                 Some(reason) => Verdict::Refused(reason),
                 None => Verdict::Other(self.other(name)?),
@@ -181,27 +130,9 @@ impl Recording {
         if self.arrivals.len() == ARRIVALS_MAX {
             return Err(format!("there are more than {ARRIVALS_MAX} requests: replay it in parts"));
         }
-        let Row { at_us, priority, took_us, .. } = row;
+        let DecisionRecord { at_us, took_us, priority, .. } = *record;
         self.arrivals.push(Arrival { at_us, took_us, priority, verdict });
         Ok(())
-    }
-
-    /// How many were lost, or the end. `None` when the line is neither.
-    fn word(&mut self, line: &[u8]) -> Option<()> {
-        let word: Word = serde_json::from_slice(line).ok()?;
-        match (word.end, word.lost) {
-            (Some(end), lost) => {
-                self.end = Some(end);
-                // The last line has the sum of all before it.
-                self.lost = self.lost.max(lost.unwrap_or(0));
-                self.lasted_us = word.lasted_us.unwrap_or(0);
-                let proxied = word.in_flight.iter().filter(|(name, _)| *name != "critical");
-                self.unended = proxied.fold(0, |sum, (_, count)| sum.saturating_add(*count));
-            }
-            (None, Some(lost)) => self.lost = self.lost.saturating_add(lost),
-            (None, None) => return None,
-        }
-        Some(())
     }
 
     fn other(&mut self, name: &str) -> Result<u8, String> {
@@ -233,6 +164,7 @@ impl std::error::Error for RecordingError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_core::admission::Sharing;
 
     const HEAD: &str = r#"{"format":"tidegate-decisions","version":1,"started_unix_ms":7,"limits":{"global":9,"high":4,"normal":3,"low":2,"critical_reserve":1},"sharing":"borrow","dry_run":false}"#;
 
@@ -287,8 +219,8 @@ mod tests {
         for (text, says) in [
             ("", "empty"),
             ("\n\n", "empty"),
-            ("PK\u{3}\u{4}", "no recording"),
-            (r#"{"format":"other"}"#, "no recording"),
+            ("PK\u{3}\u{4}", "not a recording"),
+            (r#"{"format":"other"}"#, "not a recording"),
             (&HEAD.replace("\"version\":1", "\"version\":2"), "version 2"),
             (&HEAD.replace("tidegate-decisions", "else"), "its format is \"else\""),
         ] {

@@ -5,21 +5,21 @@ use tidegate_core::admission::{MessagePriority, Reason};
 /// The decisions of a gateway, in the order in which their requests came.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// What was in force.
+    /// The limits in force.
     pub limits: Limits,
-    /// Whether limits only counted what they would have refused.
+    /// True if limits only counted what they would have refused.
     pub dry_run: bool,
-    /// When it began, in milliseconds since 1970.
+    /// The begin, in milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Every request, by when it came.
     pub arrivals: Vec<Arrival>,
-    /// What refused requests beside admission; [`Verdict::Other`] has the place in it.
+    /// The reasons of refusals other than admission; [`Verdict::Other`] has the index.
     pub others: Vec<String>,
     /// Requests that were decided and not written down.
     pub lost: u64,
-    /// How long it lasted, in microseconds.
+    /// The duration in microseconds.
     pub lasted_us: u64,
-    /// How it ended; `None` when it broke off.
+    /// The reason of the end; `None` when the recording breaks off.
     pub end: Option<String>,
     /// Requests that were in flight when it ended, which it can't have.
     pub unended: u64,
@@ -31,34 +31,34 @@ pub struct Arrival {
     /// When it came, in microseconds from the recording's beginning. What came before and ended after it is
     /// before 0.
     pub at_us: i64,
-    /// How long it held its place, in microseconds, if it had one.
+    /// The time for which it held a slot, in microseconds, if it had one.
     pub took_us: Option<u64>,
-    /// What it asked to be admitted as.
+    /// The priority that was asked for.
     pub priority: MessagePriority,
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What became of a request.
+/// The verdict on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It was admitted, and nothing else of ours refused it.
+    /// Admitted, and not refused by anything else of the gateway.
     Admitted,
     /// Admission refused it.
     Refused(Reason),
-    /// Something else refused it: busy workers, a full outbox.
+    /// Refused by another part: busy upstreams, a full queue.
     Other(u8),
 }
 
 // === impl Recording ===
 
 impl Recording {
-    /// Reads a recording that is at hand as a whole. [`Reader`] reads one line by line.
+    /// Reads a whole recording. [`Reader`] reads one line by line.
     ///
     /// # Errors
     ///
-    /// With the line, when it is no recording.
+    /// When it is not a recording, with the line of the error.
     ///
     /// ```
     /// use tidegate_sim::replay::{Recording, compare};

@@ -27,7 +27,7 @@ impl Comparison {
         }
     }
 
-    /// What a reader must know to believe the table.
+    /// Notes that a reader of the table needs.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = vec![

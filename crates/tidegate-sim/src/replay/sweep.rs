@@ -1,12 +1,12 @@
 use super::outcome::{Level, Share};
 use super::{Arrival, Outcome, Recording, Verdict};
 use crate::agenda::Agenda;
-use crate::random::SplitMix64;
 use std::collections::BTreeMap;
 use tidegate_core::admission::{MessagePriority, Reason};
+use tidegate_core::rng::Rng;
 
-/// How long each request takes if it is let in, in microseconds. What was refused then has no time: it is drawn
-/// from those of its priority that were admitted, else from all that were, else it is nothing.
+/// Returns the service time of each request if it is admitted, in microseconds. A request that was refused has
+/// none: it is drawn from the admitted requests of its priority, else from all admitted ones, else it is 0.
 pub(super) fn times(recording: &Recording, seed: u64) -> Vec<u64> {
     let mut known: [Vec<u64>; 4] = Default::default();
     let mut all = Vec::new();
@@ -15,11 +15,11 @@ pub(super) fn times(recording: &Recording, seed: u64) -> Vec<u64> {
         known[arrival.priority.index()].push(took_us);
         all.push(took_us);
     }
-    let mut chance = SplitMix64::new(seed);
+    let mut rng = Rng::new(seed);
     let mut drawn = |priority: MessagePriority| {
         let own = &known[priority.index()];
         let from = if own.is_empty() { &all } else { own };
-        let place = chance.next() as usize % from.len().max(1);
+        let place = rng.next_u64() as usize % from.len().max(1);
         from.get(place).copied().unwrap_or(0)
     };
     let arrivals = recording.arrivals.iter();

@@ -4,16 +4,16 @@ use crate::scenario::{Expectation, Mode};
 use serde::Serialize;
 use std::fmt;
 
-/// Whether something that was expected came.
+/// The check of one expectation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
-    /// What was expected.
+    /// The expectation.
     #[serde(flatten)]
     pub expected: Expectation,
-    /// What came; `None` when nothing did that could be measured, infinite when it never came.
+    /// The measured value; `None` when nothing was measured, infinite when it never came.
     #[serde(serialize_with = "number_or_never")]
     pub found: Option<f64>,
-    /// Whether that is within the range. What could not be measured is not.
+    /// True if that is within the range. A value that was not measured is not.
     pub holds: bool,
 }
 
@@ -44,7 +44,7 @@ pub fn judge(expectations: &[Expectation], findings: &Findings, mode: Mode) -> V
 // === impl Check ===
 
 impl Check {
-    /// What came, in words. What is rounded stays on its side of the range: 0.9499 is not shown as 0.950 where
+    /// Formats the measured value. Rounding keeps it on its side of the range: 0.9499 is not shown as 0.950 where
     /// at least 0.95 was expected.
     #[must_use]
     pub fn came(&self) -> String {

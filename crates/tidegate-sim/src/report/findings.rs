@@ -5,9 +5,9 @@ use serde::Serialize;
 /// One number that a run has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// What it is.
+    /// The kind.
     pub what: What,
-    /// Of whom.
+    /// The group.
     pub of: String,
     /// In which phase; `None` is all of the time that is judged.
     pub phase: Option<String>,
@@ -16,18 +16,18 @@ pub struct Figure {
     pub value: f64,
 }
 
-/// Everything that was found out in a run.
+/// The findings of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Findings {
-    /// What expectations are held to.
+    /// The figures that expectations are compared with.
     pub figures: Vec<Figure>,
-    /// What a person reads.
+    /// Tables for readers.
     pub tables: Vec<Table>,
-    /// What a person looks at.
+    /// Charts for readers.
     pub charts: Vec<Chart>,
-    /// What a reader must know to read the rest.
+    /// Notes for readers.
     pub notes: Vec<String>,
-    /// How many decisions the shipped code was asked for; 0 where that is not known.
+    /// Decisions of the shipped code; 0 where that is unknown.
     pub decisions: u64,
 }
 

@@ -1,14 +1,16 @@
-//! What came of a run, simulated or real: figures, tables and series, and whether what was expected came.
+//! Reports of runs, simulated or real: figures, tables, charts and the checks of expectations.
+//!
+//! May use the scenario. Must not know what was run, or how it was measured.
 
 mod chart;
 mod check;
 mod findings;
+mod format;
 pub mod html;
 mod never;
 mod table;
 pub mod text;
 mod whole;
-mod words;
 
 pub use chart::{Chart, Line};
 pub use check::{Check, judge};

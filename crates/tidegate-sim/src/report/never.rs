@@ -1,6 +1,6 @@
 use serde::Serializer;
 
-/// What never came is infinite, and JSON has no such number: there it is this word. Nothing at all is `null`.
+/// The JSON value of a time that never came: JSON has no infinity. A missing value is `null`.
 pub(super) const NEVER: &str = "never";
 
 /// A figure for machines: a number, or `never`.

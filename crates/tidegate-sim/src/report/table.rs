@@ -3,7 +3,7 @@ use serde::Serialize;
 /// Rows of figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Table {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The names of its columns.
     pub columns: Vec<String>,
@@ -11,7 +11,7 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// What stands in a table.
+/// The content of a table cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Cell {
@@ -26,14 +26,14 @@ pub enum Cell {
         /// Digits after the point.
         digits: u8,
     },
-    /// Nothing, because there is nothing.
+    /// No value.
     None,
 }
 
 // === impl Table ===
 
 impl Table {
-    /// Whether words stand in this column, not numbers.
+    /// Returns `true` if this column has text, not numbers.
     pub(super) fn is_of_words(&self, column: usize) -> bool {
         self.rows.iter().any(|row| matches!(row.get(column), Some(Cell::Text(_))))
     }

@@ -1,6 +1,6 @@
-//! What a terminal shows at the end of a run.
+//! The report as text for a terminal.
 
-use super::words::{printable, short, thousands, time};
+use super::format::{printable, short, thousands, time};
 use super::{Report, ScheduleReport, Table};
 use crate::scenario::Mode;
 use std::fmt;
@@ -153,8 +153,7 @@ impl fmt::Display for Aligned<'_> {
 }
 
 impl Aligned<'_> {
-    /// How wide each column is. Where the table would be too wide for a terminal its words are cut, its numbers
-    /// never.
+    /// Returns the width of each column. If the table is too wide for a terminal, text is cut, numbers never.
     fn widths(&self, head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
         let width_of =
             |line: &[String], at: usize| line.get(at).map_or(0, |cell| cell.chars().count());

@@ -1,4 +1,4 @@
-use super::words::{short, thousands};
+use super::format::{short, thousands};
 use super::{Check, Findings, judge};
 use crate::scenario::{Mode, PhaseSpan, Scenario};
 use serde::Serialize;
@@ -11,47 +11,47 @@ const SCHEDULE_ERROR_P99_MS_MAX: f64 = 1.0;
 pub struct Report {
     /// The scenario's name.
     pub scenario: String,
-    /// What it shows.
+    /// The description, in a line.
     pub about: String,
-    /// How it was run.
+    /// The mode of the run.
     pub mode: Mode,
-    /// What was asked, where it was something real.
+    /// The target of a drill.
     pub target: Option<String>,
-    /// How it is run again, as it is typed; `None` where nobody typed it.
+    /// The command that runs it again; `None` if it was not run by a command.
     pub command: Option<String>,
-    /// Where all chance came from.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// How long it ran, in seconds.
+    /// The duration in seconds.
     pub duration_s: f64,
-    /// Whether somebody stopped it before its end. Then nothing is judged.
+    /// True if it was stopped before its end. Then nothing is judged.
     pub stopped: bool,
     /// Requests or records a second that could be done, where that is known.
     pub capacity_per_s: Option<f64>,
-    /// What was when.
+    /// The phases.
     pub phases: Vec<PhaseSpan>,
-    /// What went wrong when.
+    /// The faults.
     pub faults: Vec<FaultSpan>,
-    /// How well the generator kept to its own schedule, where there was one.
+    /// The schedule error of the generator, in a drill.
     pub schedule: Option<ScheduleReport>,
-    /// What was found out.
+    /// The findings.
     #[serde(flatten)]
     pub findings: Findings,
-    /// What was expected, and what came.
+    /// The checks of the expectations.
     pub checks: Vec<Check>,
 }
 
 /// A fault, and when it was on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FaultSpan {
-    /// What went wrong.
+    /// The fault, in words.
     pub what: String,
-    /// When it began, in seconds.
+    /// The begin, in seconds.
     pub from_s: f64,
-    /// When it was over.
+    /// The end.
     pub until_s: f64,
 }
 
-/// How well a generator kept to its schedule.
+/// The schedule error of a generator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ScheduleReport {
     /// Requests that were due.
@@ -108,8 +108,8 @@ impl Report {
         }
     }
 
-    /// The report of a run that somebody stopped, after so many seconds where that is known: of what did not come
-    /// to pass nothing is judged.
+    /// Returns the report of a run that was stopped, after so many seconds where that is known: of what did not
+    /// come to pass nothing is judged.
     #[must_use]
     pub fn stopped_after(mut self, stopped_s: Option<f64>) -> Self {
         self.stopped = true;
@@ -122,18 +122,18 @@ impl Report {
         self
     }
 
-    /// Whether everything came as expected.
+    /// Returns `true` if every check holds.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.checks.iter().all(|check| check.holds)
     }
 
-    /// What did not.
+    /// Returns the checks that do not hold.
     pub fn missed(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| !check.holds)
     }
 
-    /// What it comes to, in a line.
+    /// Returns the verdict, in a line.
     #[must_use]
     pub fn verdict(&self) -> String {
         let checks = self.checks.len();
@@ -151,7 +151,7 @@ impl Report {
 // === impl ScheduleReport ===
 
 impl ScheduleReport {
-    /// What makes what was measured doubtful, if anything does: what the generator itself did not do.
+    /// Returns a warning if the generator itself fell behind its schedule, which makes the results doubtful.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let mut faults = Vec::new();
@@ -175,7 +175,7 @@ impl ScheduleReport {
         })
     }
 
-    /// What the target did to the schedule, if it did anything: that is no fault of the generator.
+    /// Returns a remark if the target delayed the schedule, which is no fault of the generator.
     #[must_use]
     pub fn remark(&self) -> Option<String> {
         let mut parts = Vec::new();
@@ -195,7 +195,7 @@ impl ScheduleReport {
         (!parts.is_empty()).then(|| parts.join(" "))
     }
 
-    /// Of several runs together: what was counted is summed, and of times the worst is told. `None` of none.
+    /// Merges several runs: counts are added, and of times the worst is taken. `None` of none.
     pub fn worst(runs: impl IntoIterator<Item = Self>) -> Option<Self> {
         runs.into_iter().reduce(|one, other| Self {
             due: one.due + other.due,

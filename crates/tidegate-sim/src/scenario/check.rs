@@ -1,12 +1,12 @@
-//! What a scenario must be beyond its types. Everything that is wrong is found, not the first thing alone.
+//! Validation of a scenario beyond its types. Returns all errors, not only the first.
 
-use super::{Class, Fault, FaultKind, Mistake, RetryPlan, Scenario, Service, Wave, What, World};
+use super::{Class, Fault, FaultKind, FieldError, RetryPlan, Scenario, Service, Wave, What, World};
 use std::collections::BTreeSet;
 use tidegate_core::admission::MessagePriority;
 
 /// Longer than this is no scenario but a service.
 const DURATION_MAX_S: f64 = 24.0 * 3600.0;
-/// What reports and measures are kept for.
+/// The largest number of classes that reports and measures support.
 const CLASSES_MAX: usize = 32;
 const PHASES_MAX: usize = 64;
 const FAULTS_MAX: usize = 64;
@@ -14,12 +14,12 @@ const FAULTS_MAX: usize = 64;
 const CELLS_MAX: usize = 256;
 
 #[derive(Default)]
-struct Found(Vec<Mistake>);
+struct Found(Vec<FieldError>);
 
 impl Scenario {
-    /// Everything that is wrong with it.
+    /// Returns all errors.
     #[must_use]
-    pub fn mistakes(&self) -> Vec<Mistake> {
+    pub fn errors(&self) -> Vec<FieldError> {
         let mut found = Found::default();
         found.unless(!self.about.trim().is_empty(), "about", "say in a line what it shows");
         found.within("duration_s", self.duration_s, 0.1, DURATION_MAX_S);
@@ -49,20 +49,20 @@ impl Scenario {
         found.0
     }
 
-    /// What becomes of it where requests take longer.
+    /// Checks the short form with slower requests.
     fn check_slower(&self, found: &mut Found) {
         const AT: &str = "short.slower";
         found.unless(
-            self.workers.is_some(),
+            self.upstreams.is_some(),
             AT,
-            "slows what workers do, and there are none: leave it out",
+            "slows what upstreams do, and there are none: leave it out",
         );
         let mut slowed = Found::default();
         let shortened = self.shortened();
         for (index, class) in shortened.classes.iter().enumerate() {
             shortened.check_class(&mut slowed, index, class);
         }
-        for Mistake { at, what } in slowed.0 {
+        for FieldError { at, what } in slowed.0 {
             found.says(AT, &format!("makes {at} too much: it {what}"));
         }
         let in_ms =
@@ -82,24 +82,29 @@ impl Scenario {
     }
 
     fn check_world(&self, found: &mut Found) {
-        let worlds = [self.workers.is_some(), self.pipeline.is_some(), self.executors.is_some()];
+        let worlds = [self.upstreams.is_some(), self.pipeline.is_some(), self.executors.is_some()];
         let count = worlds.into_iter().filter(|there| *there).count();
         found.unless(
             count == 1,
-            "workers",
-            "exactly one of workers, pipeline and executors must be there",
+            "upstreams",
+            "exactly one of upstreams, pipeline and executors must be there",
         );
         found.unless(
-            self.gateway.is_none() || self.workers.is_some(),
+            self.gateway.is_none() || self.upstreams.is_some(),
             "gateway",
-            "a gateway needs workers: write [workers]",
+            "a gateway needs upstreams: write [upstreams]",
         );
         match self.world() {
-            Some(World::Gateway(workers)) => {
-                found.within("workers.count", f64::from(workers.count), 1.0, 1000.0);
-                found.within("workers.places", f64::from(workers.places), 1.0, 4096.0);
-                found.within("workers.waiting", f64::from(workers.waiting), 0.0, 65_536.0);
-                found.within("workers.kv_blocks", f64::from(workers.kv_blocks), 1.0, 1_048_576.0);
+            Some(World::Gateway(upstreams)) => {
+                found.within("upstreams.count", f64::from(upstreams.count), 1.0, 1000.0);
+                found.within("upstreams.slots", f64::from(upstreams.slots), 1.0, 4096.0);
+                found.within("upstreams.queue", f64::from(upstreams.queue), 0.0, 65_536.0);
+                found.within(
+                    "upstreams.kv_blocks",
+                    f64::from(upstreams.kv_blocks),
+                    1.0,
+                    1_048_576.0,
+                );
                 found.unless(!self.classes.is_empty(), "class", "say who asks: write [[class]]");
                 found.unless(self.classes.len() <= CLASSES_MAX, "class", "at most 32");
                 self.check_tenants(found);
@@ -130,7 +135,7 @@ impl Scenario {
             }
             None => {}
         }
-        let is_gateway = self.workers.is_some();
+        let is_gateway = self.upstreams.is_some();
         found.unless(
             is_gateway || self.classes.is_empty(),
             "class",
@@ -153,13 +158,13 @@ impl Scenario {
                 found.within(&format!("{at}.share"), share, 0.001, 1.0);
             }
         }
-        if let Some(share) = gateway.worker_share {
-            found.within("gateway.worker_share", share, 0.001, 1.0);
+        if let Some(share) = gateway.upstream_share {
+            found.within("gateway.upstream_share", share, 0.001, 1.0);
         }
         if let Some(share) = gateway.active_decode_blocks {
             found.within("gateway.active_decode_blocks", share, 0.0, 1.0);
         }
-        // As a gateway's own configuration has it: a line has room for one at least.
+        // As in a gateway's own configuration: a queue has room for at least one.
         if let Some(queue) = gateway.queue {
             found.within("gateway.queue", queue as f64, 1.0, 1_000_000.0);
         }
@@ -278,7 +283,7 @@ impl Scenario {
             "is needed for a fault of the pipeline, and means nothing elsewhere",
         );
         let count = match (self.world(), fault.kind) {
-            (Some(World::Gateway(workers)), _) => u32::from(workers.count),
+            (Some(World::Gateway(upstreams)), _) => u32::from(upstreams.count),
             (Some(World::Executors(world)), ManagerDead) => world.managers,
             (Some(World::Executors(world)), _) => world.executors,
             _ => 0,
@@ -317,7 +322,7 @@ impl Scenario {
         }
     }
 
-    /// What is expected of a time of which nothing is judged could never come.
+    /// Checks that an expectation refers to a phase with judged time.
     fn check_judged(&self, found: &mut Found, key: &str) {
         let judged = self.expectations.iter().filter(|one| one.what.is_of_judged_time());
         let phases: BTreeSet<Option<&str>> = judged
@@ -436,7 +441,7 @@ fn check_service(found: &mut Found, at: &str, service: Service) {
 
 impl Found {
     fn says(&mut self, at: &str, what: &str) {
-        self.0.push(Mistake { at: at.to_owned(), what: what.to_owned() });
+        self.0.push(FieldError { at: at.to_owned(), what: what.to_owned() });
     }
 
     fn unless(&mut self, holds: bool, at: &str, what: &str) {

@@ -4,30 +4,30 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
 
-/// Requests of one kind.
+/// A class of requests.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Class {
-    /// What it is called in expectations and reports.
+    /// The name in expectations and reports.
     pub name: String,
-    /// What it claims to be. Critical ones ask the gateway's control plane, which answers them itself: no
-    /// client can claim that for a request to a worker.
+    /// The priority that requests claim. Critical requests go to the gateway's control plane, which answers them
+    /// itself: no client can claim Critical for a request to an upstream.
     #[serde(default = "normal")]
     pub priority: MessagePriority,
-    /// Whose requests they are, by a name of `[[gateway.tenant]]`.
+    /// The tenant, by a name of `[[gateway.tenant]]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// How many there are at a load of 1, as a share of what the workers can do.
+    /// The rate at a load of 1, as a share of the upstreams' capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// How many there are at a load of 1, a second.
+    /// The rate at a load of 1, in requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_s: Option<f64>,
     /// Loads in some phases that differ from the phase's own, by the phase's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub loads: BTreeMap<String, f64>,
-    /// What a request asks of a worker; for critical ones, how long the gateway is taken to work on them where
-    /// it is simulated, besides what its processor has to do before.
+    /// The work of a request at an upstream; for Critical requests, the service time in the simulated gateway, in
+    /// addition to its processor time.
     pub service: Service,
     /// Bytes of a request's body.
     #[serde(default)]
@@ -36,34 +36,34 @@ pub struct Class {
     /// no longer for that attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<f64>,
-    /// What its clients do when they are refused. Without it they go away.
+    /// The retries of clients after a refusal. Without it they give up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryPlan>,
 }
 
-/// How clients come back.
+/// The retries of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPlan {
-    /// How often at most.
+    /// The most retries.
     pub times: u32,
-    /// When.
+    /// The time.
     pub wait: RetryWait,
     /// The first wait where they choose it themselves, in milliseconds; each further one is twice as long.
     #[serde(default = "hundred")]
     pub base_ms: f64,
-    /// Whether they also come back after a failure or a deadline, not only after a refusal.
+    /// True if they also retry after a failure or a deadline, not only after a refusal.
     #[serde(default)]
     pub failures: bool,
 }
 
-/// When clients come back.
+/// The wait before a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryWait {
-    /// When they were told to, and by backoff where they were not.
+    /// The wait of the retry advice, or backoff without advice.
     Told,
-    /// After a time that doubles, drawn evenly between nothing and that.
+    /// Exponential backoff with full jitter.
     Backoff,
     /// At once.
     AtOnce,
@@ -72,8 +72,8 @@ pub enum RetryWait {
 // === impl RetryPlan ===
 
 impl RetryPlan {
-    /// How long a client waits before it comes back for the `attempt`-th time (1 is the first), with a number
-    /// drawn evenly from 0 … 1; `None` when it gives up.
+    /// Returns the wait before the `attempt`-th retry (1 is the first), with a uniform number from 0 … 1; `None`
+    /// when the client gives up.
     #[must_use]
     pub fn wait(&self, attempt: u32, told: Option<Duration>, uniform: f64) -> Option<Duration> {
         if attempt > self.times {

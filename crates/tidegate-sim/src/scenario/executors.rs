@@ -1,4 +1,4 @@
-use crate::executors::Policy;
+use super::Policy;
 use serde::{Deserialize, Serialize};
 
 /// Managers that bring tasks to executors, by each of some placements in turn.
@@ -11,14 +11,14 @@ pub struct ExecutorsWorld {
     /// there are executors.
     #[serde(default = "one")]
     pub managers: u32,
-    /// How long a task takes, in milliseconds.
+    /// The duration of a task in milliseconds.
     pub task_ms: f64,
-    /// What is asked of the executors at a load of 1, as a share of what they can do.
+    /// The load of the executors at a load of 1, as a share of capacity.
     pub share: f64,
-    /// Who brings the tasks: placements, and `seed` for the seed's own loop. Each runs the whole scenario alone.
+    /// The placement policies, and `seed` for the seed's own loop. Each runs the whole scenario alone.
     #[serde(with = "policy_names")]
     pub placements: Vec<Policy>,
-    /// How long a message takes from a manager to an executor, in milliseconds. Only simulated.
+    /// The delay of a message from a manager to an executor, in milliseconds. Only simulated.
     #[serde(default = "half")]
     pub hop_ms: f64,
     /// In a drill all times are so many times as long, and all rates so many times as low: what is asked of a real
@@ -41,7 +41,7 @@ fn same() -> f64 {
 
 /// Placements are written by their names.
 mod policy_names {
-    use crate::executors::Policy;
+    use super::Policy;
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
     pub(super) fn serialize<S: Serializer>(

@@ -5,19 +5,19 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
-    /// Which figure.
+    /// The figure.
     pub what: What,
-    /// Of whom: `all` (who ask for a worker, so not the critical ones), a class, `priority:low`, `tenant:NAME`,
-    /// `healthy` (answers of workers that no fault names), or a placement.
+    /// The group: `all` (requests to upstreams, so without Critical), a class, `priority:low`, `tenant:NAME`,
+    /// `healthy` (answers of upstreams that no fault names), or a placement.
     #[serde(default = "all")]
     pub of: String,
-    /// In which phase; without it in all of the time that is judged.
+    /// The phase; without it all of the judged time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// As a ratio to the same figure in this phase.
+    /// The phase of the same figure that this one is divided by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<String>,
-    /// What is less counts as this, on both sides of the ratio: three times next to nothing is next to nothing.
+    /// The least value on both sides of the ratio: smaller values count as this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<f64>,
     /// At least this.
@@ -29,12 +29,12 @@ pub struct Expectation {
     /// Only where it is simulated, or only where it is real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<Mode>,
-    /// Why it must be so, in a line.
+    /// The reason, in a line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// How a scenario is run.
+/// The mode of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -48,7 +48,7 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
-    /// Gateway: good answers a second, of what the workers can do. Good is a success within the deadline.
+    /// Gateway: good answers a second, of what the upstreams can do. Good is a success within the deadline.
     GoodputOfCapacity,
     /// Good answers, of what was offered. For executors: tasks started.
     GoodputOfOffered,
@@ -100,13 +100,13 @@ pub enum What {
 // === impl Expectation ===
 
 impl Expectation {
-    /// Whether this value is in the range.
+    /// Returns `true` if this value is in the range.
     #[must_use]
     pub fn holds(&self, value: f64) -> bool {
         self.min.is_none_or(|min| value >= min) && self.max.is_none_or(|max| value <= max)
     }
 
-    /// Whether it is judged in this mode.
+    /// Returns `true` if it is judged in this mode.
     #[must_use]
     pub fn is_for(&self, mode: Mode) -> bool {
         self.only.is_none_or(|only| only == mode)
@@ -138,7 +138,7 @@ impl fmt::Display for Expectation {
 // === impl What ===
 
 impl What {
-    /// Whether it is counted in the time that is judged, and not in all of it.
+    /// Returns `true` if it is counted in the judged time only.
     pub(super) const fn is_of_judged_time(self) -> bool {
         use What::{
             HeldOfBudget, Lost, RecoveryS, ScheduleErrorP99Ms, StoredOfPossible, Twice,

@@ -2,26 +2,26 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use tidegate_core::window::Stage;
 
-/// Something that goes wrong for a while.
+/// A temporary fault.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// What.
+    /// The kind.
     pub kind: FaultKind,
-    /// When it begins, in seconds from the start.
+    /// The begin, in seconds from the start.
     pub from_s: f64,
-    /// When it is over.
+    /// The end.
     pub until_s: f64,
-    /// Which workers, executors or managers, counted from 0. Without it all of them.
+    /// The upstreams, executors or managers, counted from 0. Without it all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<u16>,
-    /// Which stage of the pipeline.
+    /// The stage of the pipeline.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "stage_name")]
     pub stage: Option<Stage>,
     /// `slow`: work takes so many times as long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
-    /// `fails`, `loss`: the share of requests or messages, 0 … 1. `capacity`: the share of places that is left.
+    /// `fails`, `loss`: the share of requests or messages, 0 … 1. `capacity`: the share of slots that is left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
     /// `delay`: what messages take on top at most, drawn evenly, in milliseconds.
@@ -29,20 +29,20 @@ pub struct Fault {
     pub added_ms: Option<f64>,
 }
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// Workers, or a stage of the pipeline, take `factor` times as long.
+    /// Upstreams, or a stage of the pipeline, take `factor` times as long.
     Slow,
-    /// Workers refuse connections, and those that they had are cut. Executors and managers are killed, and started
-    /// again when it is over.
+    /// Upstreams refuse connections, and those that they had are cut. Executors and managers are killed, and
+    /// started again when it is over.
     Dead,
-    /// Workers answer a `share` of requests with an error, at once.
+    /// Upstreams answer a `share` of requests with an error, at once.
     Fails,
-    /// Workers have a `share` of their places left.
+    /// Upstreams have a `share` of their slots left.
     Capacity,
-    /// Workers take requests and nothing comes back; when it is over, what was asked is lost.
+    /// Upstreams take requests and nothing comes back; when it is over, what was asked is lost.
     Cut,
     /// A stage of the pipeline does nothing.
     Blocked,
@@ -58,13 +58,13 @@ pub enum FaultKind {
 // === impl Fault ===
 
 impl Fault {
-    /// Whether it is on at this moment, in seconds from the start.
+    /// Returns `true` if it is active at this moment, in seconds from the start.
     #[must_use]
     pub fn is_on(&self, now_s: f64) -> bool {
         (self.from_s..self.until_s).contains(&now_s)
     }
 
-    /// Whether it is one of `what`'s.
+    /// Returns `true` if it affects the upstream, executor or manager with this number.
     #[must_use]
     pub fn hits(&self, what: u16) -> bool {
         self.at.is_empty() || self.at.contains(&what)

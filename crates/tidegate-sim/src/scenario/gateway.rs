@@ -10,35 +10,35 @@ pub struct GatewayWorld {
     /// Requests at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// What a priority may use beyond its own limit.
+    /// The use of limits beyond a priority's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharing: Option<Sharing>,
-    /// How workers are picked.
+    /// The choice among upstreams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pick: Option<Pick>,
-    /// Requests sent to one worker at once; 0: as many as come.
+    /// Requests sent to one upstream at once; 0: as many as come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<usize>,
-    /// Requests that wait for one worker, at least 1.
+    /// Requests that wait for one upstream, at least 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<usize>,
-    /// How long they wait at most, in milliseconds.
+    /// The longest wait in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_max_ms: Option<f64>,
-    /// Of the admission limits, how much the requests of one worker may hold.
+    /// The share of the admission limits that requests to one upstream may hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worker_share: Option<f64>,
-    /// A worker with so many requests is busy.
+    pub upstream_share: Option<f64>,
+    /// An upstream with so many requests is busy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_requests: Option<u64>,
-    /// A worker with so much of its KV cache in use is busy, 0 … 1.
+    /// An upstream with so much of its KV cache in use is busy, 0 … 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_decode_blocks: Option<f64>,
-    /// What a request that is let in takes of the gateway's own processor, in microseconds. Control requests wait
-    /// behind all of it. Only simulated; nothing by default.
+    /// The processor time of the gateway for an admitted request, in microseconds. Control requests wait behind
+    /// it. Only simulated; 0 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_us: Option<f64>,
-    /// What a refusal takes of it.
+    /// The processor time of the gateway for a refusal, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal_us: Option<f64>,
     /// Clients that are known by a token.
@@ -58,7 +58,7 @@ pub struct Limits {
     pub normal: u16,
     /// Low alone.
     pub low: u16,
-    /// How many Critical ones count toward the global limit at most; a tenth of it by default.
+    /// The most Critical requests that count toward the global limit; a tenth of it by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub critical_reserve: Option<u16>,
 }
@@ -72,21 +72,21 @@ pub struct Tenant {
     /// The most urgent that it may claim to be.
     #[serde(default = "high")]
     pub max_priority: MessagePriority,
-    /// Of the admission limits, how much its requests may hold; all by default.
+    /// The share of the admission limits that its requests may hold; all by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
 
-/// The workers behind the gateway, each alike.
+/// The upstreams behind the gateway, each alike.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Workers {
-    /// How many.
+pub struct Upstreams {
+    /// Number of upstreams.
     pub count: u16,
-    /// Requests that one works on at once.
-    pub places: u32,
-    /// Requests that wait there; beyond it they are refused.
-    pub waiting: u32,
+    /// Requests that one executes at once.
+    pub slots: u32,
+    /// Requests in its own queue; further ones are refused.
+    pub queue: u32,
     /// Blocks of KV cache.
     #[serde(default = "kv_blocks")]
     pub kv_blocks: u32,
@@ -105,24 +105,24 @@ impl From<Limits> for PriorityLimits {
     }
 }
 
-// === impl Workers ===
+// === impl Upstreams ===
 
-impl Workers {
+impl Upstreams {
     /// Requests a second that all of them can do, for this mix of classes at a load of 1. Critical ones don't
-    /// come to workers.
+    /// come to upstreams.
     ///
     /// By `share` a class has a share of the capacity, and by `per_s` a rate: with both in one scenario the rates
     /// count as what they are of a capacity for the shares alone.
     #[must_use]
     pub fn capacity_per_s(&self, classes: &[Class]) -> f64 {
-        let to_workers = |class: &&Class| class.priority != MessagePriority::Critical;
-        let classes: Vec<_> = classes.iter().filter(to_workers).collect();
+        let to_upstreams = |class: &&Class| class.priority != MessagePriority::Critical;
+        let classes: Vec<_> = classes.iter().filter(to_upstreams).collect();
         let all = f64::from(self.count);
         let per_s = |mean_s: f64, block_s: f64| {
-            let by_places = f64::from(self.places) / mean_s;
+            let by_slots = f64::from(self.slots) / mean_s;
             let by_blocks =
-                if block_s > 0.0 { f64::from(self.kv_blocks) / block_s } else { by_places };
-            all * by_places.min(by_blocks)
+                if block_s > 0.0 { f64::from(self.kv_blocks) / block_s } else { by_slots };
+            all * by_slots.min(by_blocks)
         };
         let mixed = |weight: &dyn Fn(&Class) -> f64| {
             let total: f64 = classes.iter().map(|class| weight(class)).sum();

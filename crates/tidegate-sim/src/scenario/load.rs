@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-/// How arrivals are spaced.
+/// The spacing of arrivals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spacing {
@@ -15,12 +15,12 @@ pub enum Spacing {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
-    /// What it is called in expectations and reports.
+    /// The name in expectations and reports.
     pub name: String,
-    /// How much of the duration it takes, in relation to the others.
+    /// The share of the duration, relative to the other phases.
     #[serde(default = "one")]
     pub part: f64,
-    /// What rates are multiplied with, 0 or more.
+    /// The factor of all rates, 0 or more.
     #[serde(default = "one")]
     pub load: f64,
 }
@@ -28,17 +28,17 @@ pub struct Phase {
 /// A phase, and when it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PhaseSpan {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// When it begins, in seconds from the start.
+    /// The begin, in seconds from the start.
     pub from_s: f64,
-    /// When it is over.
+    /// The end.
     pub until_s: f64,
-    /// What rates are multiplied with.
+    /// The factor of all rates.
     pub load: f64,
 }
 
-/// How load goes up and down. What it says is multiplied with the phase's load.
+/// A periodic or random change of the load; a factor of the phase's load.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Wave {

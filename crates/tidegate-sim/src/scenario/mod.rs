@@ -1,27 +1,30 @@
-//! What is to happen, as `scenarios/*.toml` write it down: load, faults, and what is expected to come of it. The
-//! simulator and the drill run the same.
+//! Scenarios as `scenarios/*.toml` define them: load, faults and expectations, for the simulator and for drills.
+//!
+//! May use the types of `tidegate-core`. Must not know how a scenario is run or reported.
 
 mod check;
 mod class;
+mod error;
 mod executors;
 mod expectation;
 mod fault;
 mod gateway;
 mod load;
-mod mistake;
 mod pipeline;
+mod policy;
 mod read;
 mod service;
 mod shorten;
 mod whole;
 
 pub use class::{Class, RetryPlan, RetryWait};
+pub use error::{FieldError, ScenarioError};
 pub use executors::ExecutorsWorld;
 pub use expectation::{Expectation, Mode, What};
 pub use fault::{Fault, FaultKind};
-pub use gateway::{GatewayWorld, Limits, Tenant, Workers};
+pub use gateway::{GatewayWorld, Limits, Tenant, Upstreams};
 pub use load::{Phase, PhaseSpan, Spacing, Wave};
-pub use mistake::{Mistake, ScenarioError};
 pub use pipeline::{OTHERS_FASTER, PipelineWorld};
+pub use policy::{Policy, UnknownPolicy};
 pub use service::{Service, Work};
 pub use whole::{Scenario, Short, World};

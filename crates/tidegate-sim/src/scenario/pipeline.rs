@@ -9,10 +9,10 @@ pub struct PipelineWorld {
     /// Records a second that the store takes: it is held to that, so that a drill knows what it can do. The other
     /// stages are as fast as they are; in the simulator four times as fast.
     pub store_per_s: f64,
-    /// What is offered at a load of 1, as a share of that.
+    /// The offered rate at a load of 1, as a share of that.
     #[serde(default = "one")]
     pub share: f64,
-    /// How windows are sized.
+    /// The law that sizes windows.
     #[serde(default = "cubic", with = "law_name")]
     pub law: Law,
     /// Senders at once.
@@ -23,7 +23,7 @@ pub struct PipelineWorld {
     pub batch_records: u32,
 }
 
-/// How many times as fast as the store the other stages are in the simulator.
+/// The speed of the other stages in the simulator, as a multiple of the store's.
 pub const OTHERS_FASTER: f64 = 4.0;
 
 // === impl Scenario ===
@@ -41,8 +41,8 @@ impl Scenario {
         Stage::ALL.map(of).into_iter().fold(f64::INFINITY, f64::min)
     }
 
-    /// How many times as long the work of a stage takes at this moment, by all its faults together; `None`
-    /// while it is blocked.
+    /// Returns the factor of a stage's times at this moment, by all its faults together; `None` while it is
+    /// blocked.
     #[must_use]
     pub fn slowness(&self, stage: Stage, now_s: f64) -> Option<f64> {
         let on =

@@ -11,9 +11,9 @@ impl Scenario {
     /// use tidegate_sim::scenario::Scenario;
     ///
     /// let text = r#"
-    ///     about = "As much as one worker can do."
+    ///     about = "As much as one upstream can do."
     ///     duration_s = 10
-    ///     workers = { count = 1, places = 4, waiting = 4 }
+    ///     upstreams = { count = 1, slots = 4, queue = 4 }
     ///     [[class]]
     ///     name = "all of it"
     ///     share = 1.0
@@ -30,7 +30,7 @@ impl Scenario {
         let scenario: Self =
             toml::from_str(text).map_err(|error| ScenarioError::Syntax(error.to_string()))?;
         let scenario = Self { name: name.to_owned(), ..scenario };
-        let mistakes = scenario.mistakes();
-        if mistakes.is_empty() { Ok(scenario) } else { Err(ScenarioError::Mistakes(mistakes)) }
+        let errors = scenario.errors();
+        if errors.is_empty() { Ok(scenario) } else { Err(ScenarioError::Invalid(errors)) }
     }
 }

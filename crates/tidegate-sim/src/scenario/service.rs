@@ -1,8 +1,9 @@
-use crate::random::SplitMix64;
+use crate::random::Draw;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use tidegate_core::rng::Rng;
 
-/// How long a worker works on a request.
+/// The service time of a request at an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Service {
@@ -18,9 +19,9 @@ pub enum Service {
     },
     /// Mostly short, now and then long.
     Bimodal {
-        /// What most take, in milliseconds.
+        /// The time of most requests, in milliseconds.
         ms: f64,
-        /// What the others take.
+        /// The time of the others, in milliseconds.
         slow_ms: f64,
         /// The share of those, 0 … 1.
         slow_share: f64,
@@ -41,10 +42,10 @@ pub enum Service {
     },
 }
 
-/// What one request asks of a worker: a place for so long, and so many blocks of its cache.
+/// The work of one request at an upstream: a slot for a time, and blocks of its cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// How long.
+    /// The time.
     pub time: Duration,
     /// Blocks of the KV cache for that long.
     pub blocks: u32,
@@ -54,12 +55,12 @@ pub struct Work {
 
 impl Service {
     /// The work of the next request.
-    pub(crate) fn draw(&self, chance: &mut SplitMix64) -> Work {
+    pub(crate) fn draw(&self, rng: &mut Rng) -> Work {
         let (ms, blocks) = match *self {
             Self::Fixed { ms } => (ms, 0),
-            Self::Exponential { ms } => (chance.exponential(ms), 0),
+            Self::Exponential { ms } => (rng.exponential(ms), 0),
             Self::Bimodal { ms, slow_ms, slow_share } => {
-                (if chance.uniform() <= slow_share { slow_ms } else { ms }, 0)
+                (if rng.uniform() <= slow_share { slow_ms } else { ms }, 0)
             }
             Self::Kv {
                 prompt_tokens,
@@ -68,8 +69,8 @@ impl Service {
                 decode_ms_per_token,
                 block_tokens,
             } => {
-                let prompt = chance.exponential(prompt_tokens).ceil().max(1.0);
-                let output = chance.exponential(output_tokens).ceil().max(1.0);
+                let prompt = rng.exponential(prompt_tokens).ceil().max(1.0);
+                let output = rng.exponential(output_tokens).ceil().max(1.0);
                 let ms = prompt / prefill_tokens_per_s * 1e3 + output * decode_ms_per_token;
                 (ms, ((prompt + output) / block_tokens).ceil() as u32)
             }

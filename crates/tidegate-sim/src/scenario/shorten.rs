@@ -38,7 +38,7 @@ impl Scenario {
 // === impl Class ===
 
 impl Class {
-    /// The same where all work takes `by` times as long. What the gateway answers itself does not.
+    /// Returns the same scenario with work that takes `by` times as long, except for the gateway's own responses.
     fn slowed(&self, by: f64) -> Self {
         if self.priority == MessagePriority::Critical {
             return self.clone();
@@ -57,7 +57,7 @@ impl Class {
 // === impl GatewayWorld ===
 
 impl GatewayWorld {
-    /// The same in front of workers that take `by` times as long: who waits does so for as many times as long.
+    /// Returns the same scenario with upstreams that take `by` times as long: waits are as many times as long.
     fn slowed(&self, by: f64) -> Self {
         Self { wait_max_ms: self.wait_max_ms.map(|ms| ms * by), ..self.clone() }
     }

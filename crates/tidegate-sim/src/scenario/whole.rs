@@ -1,48 +1,48 @@
 use super::{
     Class, ExecutorsWorld, Expectation, Fault, GatewayWorld, Phase, PhaseSpan, PipelineWorld,
-    Spacing, Wave, Workers,
+    Spacing, Upstreams, Wave,
 };
 use serde::{Deserialize, Serialize};
 
 /// A scenario, as its file has it. Unknown keys are refused.
 ///
-/// Exactly one of `[workers]` (a gateway in front of workers, with `[gateway]` where it is not as by default),
+/// Exactly one of `[upstreams]` (a gateway in front of upstreams, with `[gateway]` where it is not as by default),
 /// `[pipeline]` and `[executors]` says what the load is for.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What it is called: its file's name without `.toml`.
+    /// The name: the file name without `.toml`.
     #[serde(skip)]
     pub name: String,
-    /// What it shows, in a line.
+    /// The description, in a line.
     pub about: String,
-    /// Where all chance comes from.
+    /// The seed of all random numbers.
     #[serde(default = "default_seed")]
     pub seed: u64,
-    /// How long it runs, in seconds.
+    /// The duration in seconds.
     pub duration_s: f64,
-    /// How much of the beginning of each phase is not judged, in seconds.
+    /// The begin of each phase that is not judged, in seconds.
     #[serde(default)]
     pub settle_s: f64,
     /// Its short form, which tests run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<Short>,
-    /// How arrivals are spaced.
+    /// The spacing of arrivals.
     #[serde(default)]
     pub arrivals: Spacing,
     /// Stretches of time with one load each; without any there is one, called `all`, with a load of 1.
     #[serde(default, rename = "phase", skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
-    /// How the load goes up and down within a phase.
+    /// The wave of the load within a phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wave: Option<Wave>,
     /// The gateway, where it is not as by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayWorld>,
-    /// The workers behind the gateway.
+    /// The upstreams behind the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workers: Option<Workers>,
-    /// Who asks the gateway for what.
+    pub upstreams: Option<Upstreams>,
+    /// The classes of requests to the gateway.
     #[serde(default, rename = "class", skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<Class>,
     /// The ingestion pipeline.
@@ -51,10 +51,10 @@ pub struct Scenario {
     /// Managers and executors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executors: Option<ExecutorsWorld>,
-    /// What goes wrong, and when.
+    /// The faults.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
-    /// What must come of it.
+    /// The expectations.
     #[serde(default, rename = "expect", skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expectation>,
 }
@@ -63,9 +63,9 @@ pub struct Scenario {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Short {
-    /// How long it runs, in seconds.
+    /// The duration in seconds.
     pub duration_s: f64,
-    /// How much of each phase is not judged, in seconds.
+    /// The begin of each phase that is not judged, in seconds.
     #[serde(default)]
     pub settle_s: f64,
     /// Requests take so many times as long, so that so many times fewer are the same load: what is asked of the
@@ -75,11 +75,11 @@ pub struct Short {
     pub slower: f64,
 }
 
-/// What a scenario's load is for.
+/// The target of a scenario's load.
 #[derive(Clone, Copy, Debug)]
 pub enum World<'a> {
-    /// Requests through a gateway to workers.
-    Gateway(&'a Workers),
+    /// Requests through a gateway to upstreams.
+    Gateway(&'a Upstreams),
     /// Records into the ingestion pipeline.
     Pipeline(&'a PipelineWorld),
     /// Tasks on executors.
@@ -89,11 +89,11 @@ pub enum World<'a> {
 // === impl Scenario ===
 
 impl Scenario {
-    /// What its load is for. A scenario that was [read](Self::read) has exactly one.
+    /// Returns the target of its load. A scenario that was [read](Self::read) has exactly one.
     #[must_use]
     pub fn world(&self) -> Option<World<'_>> {
-        if let Some(workers) = &self.workers {
-            return Some(World::Gateway(workers));
+        if let Some(upstreams) = &self.upstreams {
+            return Some(World::Gateway(upstreams));
         }
         if let Some(pipeline) = &self.pipeline {
             return Some(World::Pipeline(pipeline));
@@ -113,7 +113,7 @@ impl Scenario {
         PhaseSpan::of(&self.phases, self.duration_s)
     }
 
-    /// How much of a phase, or of all of them, is judged, in seconds.
+    /// Returns the judged time of a phase, or of all phases, in seconds.
     #[must_use]
     pub fn judged_s(&self, phase: Option<&str>) -> f64 {
         let is_it = |span: &PhaseSpan| phase.is_none_or(|name| span.name == name);
@@ -121,15 +121,15 @@ impl Scenario {
         self.phase_spans().into_iter().filter(is_it).map(judged_s).sum()
     }
 
-    /// Requests a second that the workers can do, for the mix of its classes at a load of 1, or records a second
+    /// Requests a second that the upstreams can do, for the mix of its classes at a load of 1, or records a second
     /// that the store does; `None` where there is neither.
     #[must_use]
     pub fn capacity_per_s(&self) -> Option<f64> {
         if let Some(pipeline) = &self.pipeline {
             return Some(pipeline.store_per_s);
         }
-        let workers = self.workers.as_ref()?;
-        Some(workers.capacity_per_s(&self.classes))
+        let upstreams = self.upstreams.as_ref()?;
+        Some(upstreams.capacity_per_s(&self.classes))
     }
 
     /// When the last fault is over, in seconds; 0 without faults.

@@ -2,19 +2,19 @@ use crate::scenario::{Class, Fault, Phase, Scenario, What};
 use crate::shell::word;
 use std::fmt;
 
-/// What is left out of a scenario, as flags of `tidegate sim` say it.
+/// Edits that reduce a scenario, as flags of `tidegate sim`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edits {
-    /// It ends then, in seconds: what comes before is as it was.
+    /// The new end, in seconds; nothing before it changes.
     pub until_s: Option<f64>,
-    /// Faults that do not happen, by their places in the file, counted from 0.
+    /// Faults that are left out, by their index in the file, counted from 0.
     pub without_faults: Vec<usize>,
     /// Classes that do not come, by name.
     pub without_classes: Vec<String>,
-    /// What all rates are multiplied with.
+    /// The factor of all rates.
     pub rate: f64,
-    /// So many workers, if not as many as there are.
-    pub workers: Option<u16>,
+    /// The number of upstreams, if it is reduced.
+    pub upstreams: Option<u16>,
 }
 
 // === impl Edits ===
@@ -26,7 +26,7 @@ impl Default for Edits {
             without_faults: Vec::new(),
             without_classes: Vec::new(),
             rate: 1.0,
-            workers: None,
+            upstreams: None,
         }
     }
 }
@@ -43,8 +43,8 @@ impl Edits {
         if self.rate != 1.0 {
             edited.classes.iter_mut().for_each(|class| class.scale(self.rate));
         }
-        if let Some(count) = self.workers {
-            edited.keep_workers(count);
+        if let Some(count) = self.upstreams {
+            edited.keep_upstreams(count);
         }
         if let Some(until_s) = self.until_s {
             edited.cut_off(until_s);
@@ -55,7 +55,7 @@ impl Edits {
         edited
     }
 
-    /// Whether it leaves everything as it is.
+    /// Returns `true` if it changes nothing.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
@@ -63,7 +63,7 @@ impl Edits {
 }
 
 impl fmt::Display for Edits {
-    /// As flags, each with a space before it.
+    /// Formats the edits as flags, each with a space before it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(until_s) = self.until_s {
             write!(f, " --until {until_s}")?;
@@ -79,8 +79,8 @@ impl fmt::Display for Edits {
         if self.rate != 1.0 {
             write!(f, " --rate {}", self.rate)?;
         }
-        if let Some(count) = self.workers {
-            write!(f, " --workers {count}")?;
+        if let Some(count) = self.upstreams {
+            write!(f, " --upstreams {count}")?;
         }
         Ok(())
     }
@@ -110,20 +110,20 @@ impl Scenario {
         self.short = None;
     }
 
-    /// Keeps the first so many workers.
-    fn keep_workers(&mut self, count: u16) {
-        let Some(workers) = &mut self.workers else { return };
-        workers.count = workers.count.min(count.max(1));
-        let count = workers.count;
+    /// Keeps the first so many upstreams.
+    fn keep_upstreams(&mut self, count: u16) {
+        let Some(upstreams) = &mut self.upstreams else { return };
+        upstreams.count = upstreams.count.min(count.max(1));
+        let count = upstreams.count;
         self.faults.retain_mut(|fault| {
-            // Without a number a fault is everybody's; one whose workers are gone is nobody's.
+            // A fault without numbers affects all upstreams; one whose upstreams are gone affects none.
             let everybody = fault.at.is_empty();
             fault.at.retain(|number| *number < count);
             everybody || !fault.at.is_empty()
         });
     }
 
-    /// Of what is no longer there nothing can be expected.
+    /// Removes expectations of parts that are no longer there.
     fn drop_expectations(&mut self) {
         let whole = self.clone();
         let names: Vec<_> = whole.phase_spans().into_iter().map(|span| span.name).collect();
@@ -131,7 +131,7 @@ impl Scenario {
         self.expectations.retain(|expected| {
             let has_fault = expected.what != What::RecoveryS || !whole.faults.is_empty();
             let trial = Scenario { expectations: vec![expected.clone()], ..whole.clone() };
-            let of_someone = trial.mistakes().is_empty();
+            let of_someone = trial.errors().is_empty();
             there(&expected.phase) && there(&expected.against) && has_fault && of_someone
         });
     }

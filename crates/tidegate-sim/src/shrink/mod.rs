@@ -1,5 +1,6 @@
-//! The shortest replay of something that must never be: the same scenario with less in it, as long as it still
-//! shows the same.
+//! The smallest scenario that still shows a violation: parts are left out as long as the violation remains.
+//!
+//! May use the scenario. Must not know how it is run: the caller runs each candidate.
 
 mod edits;
 mod search;

@@ -2,7 +2,7 @@ use super::Edits;
 use crate::scenario::Scenario;
 use crate::violation::Violation;
 
-/// So many runs are tried at most.
+/// The most runs that are tried.
 const TRIES_MAX: u32 = 120;
 /// Rates are halved no further than to this.
 const RATE_LEAST: f64 = 1.0 / 64.0;
@@ -10,13 +10,13 @@ const RATE_LEAST: f64 = 1.0 / 64.0;
 /// A smaller scenario that shows the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
-    /// What is left out.
+    /// The edits that leave parts out.
     pub edits: Edits,
-    /// What is left.
+    /// The reduced scenario.
     pub scenario: Scenario,
-    /// What it shows.
+    /// The violation that it shows.
     pub violation: Violation,
-    /// How many runs were tried.
+    /// Runs that were tried.
     pub tries: u32,
 }
 
@@ -49,7 +49,7 @@ pub fn shrink(
                 return None;
             }
             best.tries += 1;
-            let found = smaller.mistakes().is_empty().then(|| run(&smaller)).flatten()?;
+            let found = smaller.errors().is_empty().then(|| run(&smaller)).flatten()?;
             let same = found.invariant == violation.invariant;
             same.then_some((edits, smaller, found))
         });
@@ -62,8 +62,8 @@ pub fn shrink(
     }
 }
 
-/// What could be left out next. What happens comes before when: a run that ends as soon as a fault has shown it
-/// could not do without that fault any more, where a longer one shows it without.
+/// Returns the next edits to try. Faults and classes come before the duration: a run that ends as soon as a fault
+/// shows the violation needs that fault, where a longer run might not.
 fn candidates(whole: &Scenario, best: &Replay) -> Vec<Edits> {
     let edits = &best.edits;
     let mut candidates = Vec::new();
@@ -87,9 +87,9 @@ fn candidates(whole: &Scenario, best: &Replay) -> Vec<Edits> {
             candidates.push(Edits { until_s: Some(until_s), ..edits.clone() });
         }
     }
-    if let Some(workers) = best.scenario.workers.filter(|workers| workers.count > 1) {
-        for count in [workers.count / 2, workers.count - 1] {
-            candidates.push(Edits { workers: Some(count), ..edits.clone() });
+    if let Some(upstreams) = best.scenario.upstreams.filter(|upstreams| upstreams.count > 1) {
+        for count in [upstreams.count / 2, upstreams.count - 1] {
+            candidates.push(Edits { upstreams: Some(count), ..edits.clone() });
         }
     }
     // Rates are those of classes.

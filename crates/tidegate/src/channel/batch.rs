@@ -1,8 +1,8 @@
 //! Implementation: how much of a batch goes at a time.
 
 use super::block::{BLOCK_MESSAGES, Block};
-use super::credits::{Credits, Sum};
-use super::waiters::Ask;
+use super::credit::credits::{Credits, Sum};
+use super::credit::waiters::Ask;
 use super::weight::Weigh;
 use std::collections::VecDeque;
 use std::mem;
@@ -19,9 +19,9 @@ pub(super) struct Batch<'a, T> {
     theirs: &'a mut Vec<T>,
     /// From a vector and back without moving a message, unless some of it was sent.
     left: VecDeque<T>,
-    /// What all that is left takes.
+    /// Credits of all messages that are left.
     total: Sum,
-    /// How many messages were chosen last.
+    /// Number of messages chosen last.
     chosen: usize,
 }
 
@@ -54,7 +54,7 @@ impl<T> Batch<'_, T> {
         }
     }
 
-    /// What was not taken after all.
+    /// Puts a block back that the channel did not accept.
     pub(super) fn put_back(&mut self, block: Block<T>) {
         let (mut messages, credits) = block.into_parts();
         messages.append(&mut self.left);
@@ -75,7 +75,7 @@ impl<'a, T: Weigh> Batch<'a, T> {
         self.choose_within(room, usize::MAX)
     }
 
-    /// What to wait for.
+    /// The credits to wait for.
     pub(super) fn ask(&mut self, granted: Credits) -> Ask {
         let least =
             self.left.front().map_or(Credits::NONE, |first| Credits::charge(first.weight()));

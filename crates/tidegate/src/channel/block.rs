@@ -1,13 +1,13 @@
 //! Implementation: messages that lie together in a channel.
 
-use super::credits::Credits;
+use super::credit::credits::Credits;
 use super::weight::Weigh;
 use std::collections::VecDeque;
 
-/// How many messages that were sent one by one share a block.
+/// Number of individually sent messages that share a block.
 pub(super) const BLOCK_MESSAGES: usize = 64;
 
-/// Messages, and what they took and have not been received with.
+/// Messages, and the credits of those that are not received yet.
 pub(super) struct Block<T> {
     messages: VecDeque<T>,
     left: Credits,
@@ -24,7 +24,7 @@ impl<T> Block<T> {
         self.messages.len()
     }
 
-    /// Whether another message lies here without moving the others.
+    /// True if another message fits without moving the others.
     pub(super) fn has_room(&self) -> bool {
         self.messages.len() < BLOCK_MESSAGES.min(self.messages.capacity())
     }

@@ -22,7 +22,7 @@ pub enum TrySendError<T> {
 /// A message was not sent into the slot that was reserved: here it is. The slot's credits are returned.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SlotError<T> {
-    /// It weighs more than was reserved. Reserve what it weighs.
+    /// The message weighs more than was reserved. Reserve its weight.
     #[error("not sent: the message weighs more than what was reserved for it; reserve its weight")]
     TooHeavy(T),
     /// The receiver is gone.
@@ -67,7 +67,7 @@ impl<T> TrySendError<T> {
         }
     }
 
-    /// Whether it may be taken later.
+    /// True if a retry may succeed.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         matches!(self, Self::Full(_))

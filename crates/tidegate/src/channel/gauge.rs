@@ -1,5 +1,5 @@
-use super::credits::Credits;
-use super::gate::{Gate, Reading};
+use super::credit::credits::Credits;
+use super::credit::gate::{Gate, Reading};
 use super::sync::Arc;
 use super::weight::Window;
 use std::fmt;
@@ -28,7 +28,7 @@ pub struct WindowGauge {
     gate: Arc<Gate>,
 }
 
-/// What a channel holds at one time.
+/// Snapshot of a channel.
 ///
 /// `balance + queued + leased + reserved = granted`, in items and in bytes, exactly when nothing moves meanwhile.
 /// While something does, a message on its way may be counted in the place it left or in the one it goes to.
@@ -36,7 +36,7 @@ pub struct WindowGauge {
 pub struct WindowSnapshot {
     /// The window.
     pub granted: Window,
-    /// What may still be sent; negative while more is in flight than the window.
+    /// Credits left to send; negative while more is in flight than the window.
     pub balance: Balance,
     /// Sent and not received.
     pub queued: Load,
@@ -46,17 +46,17 @@ pub struct WindowSnapshot {
     pub reserved: Load,
     /// Senders that wait now.
     pub senders_waiting: usize,
-    /// How often a sender had to wait, ever.
+    /// Total number of times that a sender had to wait.
     pub waits_total: u64,
     /// Items that were sent, ever. Never decreases, and is never less than what departed.
     pub arrived_items_total: u64,
     /// Items that were received, ever, leased or not. Never decreases.
     pub departed_items_total: u64,
-    /// Whether the channel takes no more messages.
+    /// True if the channel accepts no more messages.
     pub closed: bool,
 }
 
-/// Items and bytes in a place.
+/// Items and bytes in one state of the channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Items, as the messages count them.
@@ -83,13 +83,13 @@ impl WindowGauge {
 
     /// Makes the window this large from now on. No message is moved, and it takes the same time at any size.
     ///
-    /// What is in flight beyond a smaller window stays; nothing is admitted until that much was received. Senders
+    /// Messages beyond a smaller window stay in flight; none is admitted until the excess is received. Senders
     /// for whom a larger window has room are served at once, in order.
     pub fn resize(&self, window: Window) {
         self.gate.resize(window);
     }
 
-    /// What the channel holds now.
+    /// Current state of the channel.
     #[must_use]
     pub fn snapshot(&self) -> WindowSnapshot {
         self.gate.read().into()
@@ -136,7 +136,7 @@ impl From<Reading> for WindowSnapshot {
 // === impl Load ===
 
 impl Load {
-    /// What was not read at one time may come out below nothing.
+    /// Parts read at different times may add up to less than zero, which counts as zero.
     pub(super) fn of(credits: Credits) -> Self {
         Self { items: credits.items().max(0) as u64, bytes: credits.bytes().max(0) as u64 }
     }

@@ -7,14 +7,14 @@
 //! allocates nothing.
 
 use super::block::{BLOCK_MESSAGES, Block};
-use super::credits::Credits;
-use super::gate::Gate;
+use super::credit::credits::Credits;
+use super::credit::gate::Gate;
 use super::sync::{Mutex, lock};
 use std::collections::VecDeque;
 use std::mem;
 use std::task::Waker;
 
-/// How many buffers wait to be used again: as many as hold a window of the smallest size twice over.
+/// Number of spare buffers: enough to hold the smallest window twice.
 const SPARE_MAX: usize = 32;
 
 pub(super) struct Inbox<T> {
@@ -27,17 +27,17 @@ struct Tail<T> {
     /// The receiver, when it found nothing.
     sleeper: Option<Waker>,
     senders: usize,
-    /// Whether the receiver was dropped.
+    /// True if the receiver was dropped.
     gone: bool,
 }
 
-/// What the receiver took and has not handed out.
+/// Blocks that the receiver took and has not handed out.
 pub(super) struct Taken<T> {
     pub(super) blocks: VecDeque<Block<T>>,
     emptied: Vec<VecDeque<T>>,
 }
 
-/// How the receiver found the inbox.
+/// State of the inbox as the receiver found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Some,

@@ -1,5 +1,5 @@
-use super::credits::Credits;
-use super::gate::Gate;
+use super::credit::credits::Credits;
+use super::credit::gate::Gate;
 use super::gauge::Load;
 use super::sync::Arc;
 use super::weight::Weight;
@@ -22,7 +22,7 @@ impl Lease {
         Self { gate: Arc::clone(gate), credits }
     }
 
-    /// What it still holds.
+    /// Items and bytes that the lease still holds.
     #[must_use]
     pub fn load(&self) -> Load {
         Load::of(self.credits)

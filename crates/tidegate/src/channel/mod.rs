@@ -7,24 +7,20 @@
 //! [`reserve`](WindowedSender::reserve) lose no message either.
 //!
 //! Begin at [`windowed`].
+//!
+//! May use tokio's cooperative budget only. Must not know stages, records or a scheduler.
 
-mod acquire;
 mod batch;
 mod block;
-mod credits;
+mod credit;
 mod error;
-mod gate;
 mod gauge;
 mod inbox;
 mod lease;
-mod line;
 mod receiver;
 mod sender;
-mod slot;
 mod sync;
 mod turn;
-mod waiters;
-mod wakes;
 mod weight;
 mod windowed;
 
@@ -32,7 +28,6 @@ pub use error::{Closed, SendError, SlotError, TryRecvError, TrySendError};
 pub use gauge::{Balance, Load, WindowGauge, WindowSnapshot};
 pub use lease::Lease;
 pub use receiver::WindowedReceiver;
-pub use sender::WindowedSender;
-pub use slot::Slot;
+pub use sender::{Slot, WindowedSender};
 pub use weight::{Single, Weigh, Weight, Window};
 pub use windowed::windowed;

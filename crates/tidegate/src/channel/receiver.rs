@@ -1,6 +1,6 @@
-use super::credits::Credits;
+use super::credit::credits::Credits;
+use super::credit::gate::Gate;
 use super::error::TryRecvError;
-use super::gate::Gate;
 use super::gauge::WindowGauge;
 use super::inbox::{Found, Inbox, Taken};
 use super::lease::Lease;
@@ -18,7 +18,7 @@ use std::task::{Context, Poll, ready};
 pub struct WindowedReceiver<T> {
     inbox: Arc<Padded<Inbox<T>>>,
     gate: Arc<Gate>,
-    /// What came out of the inbox and is handed out bit by bit.
+    /// Blocks taken from the inbox, handed out one message at a time.
     taken: Taken<T>,
 }
 
@@ -51,7 +51,7 @@ impl<T: Weigh> WindowedReceiver<T> {
     }
 
     /// Waits for a message, then appends what is queued, at most `limit` messages; their credits return at once.
-    /// How many there were: 0 when nothing more will come, or when `limit` is 0.
+    /// Returns their number: 0 when nothing more will come, or when `limit` is 0.
     ///
     /// # Cancel safety
     ///

@@ -1,19 +1,18 @@
-use super::acquire::{Acquire, AwaitClose};
 use super::batch::Batch;
-use super::credits::Credits;
-use super::error::{Closed, SendError, TrySendError};
-use super::gate::{Gate, NotTaken};
+use super::credit::acquire::{Acquire, AwaitClose};
+use super::credit::credits::Credits;
+use super::credit::gate::{Gate, NotTaken};
+use super::error::{Closed, SendError, SlotError, TrySendError};
 use super::gauge::WindowGauge;
 use super::inbox::Inbox;
-use super::slot::Slot;
 use super::sync::{Arc, Padded};
 use super::weight::{Weigh, Weight};
 use std::fmt;
 
 /// An end of a channel that sends. Clone it to have several.
 ///
-/// What one sender sends arrives in its order. Senders that have to wait are served in the order in which they
-/// began to, and nobody overtakes them: a heavy message is not starved by light ones. A message heavier than the
+/// Messages of one sender arrive in order. Senders that have to wait are served first come, first served, and no
+/// sender overtakes them: a heavy message is not starved by light ones. A message heavier than the
 /// whole window is admitted when nothing is in flight, and then has the channel for itself.
 ///
 /// While something is queued, receives let those who wait in when an eighth of the window is free, not for each
@@ -21,6 +20,13 @@ use std::fmt;
 pub struct WindowedSender<T> {
     inbox: Arc<Padded<Inbox<T>>>,
     gate: Arc<Gate>,
+}
+
+/// Credits that were taken for a message that is still to come. Dropped, it returns them.
+#[must_use = "dropped, it returns what it reserved"]
+pub struct Slot<'a, T> {
+    sender: &'a WindowedSender<T>,
+    credits: Credits,
 }
 
 // === impl WindowedSender ===
@@ -161,7 +167,7 @@ impl<T> WindowedSender<T> {
         AwaitClose::new(&self.gate).await;
     }
 
-    /// Whether the receiver is closed or gone.
+    /// True if the receiver is closed or gone.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.gate.is_closed()
@@ -199,5 +205,50 @@ impl<T> Drop for WindowedSender<T> {
 impl<T> fmt::Debug for WindowedSender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WindowedSender").field("gauge", &self.gauge()).finish_non_exhaustive()
+    }
+}
+
+// === impl Slot ===
+
+impl<'a, T> Slot<'a, T> {
+    fn new(sender: &'a WindowedSender<T>, credits: Credits) -> Self {
+        sender.gate().reserve(credits);
+        Self { sender, credits }
+    }
+}
+
+impl<T: Weigh> Slot<'_, T> {
+    /// Sends without waiting, also when the channel was closed after this was reserved. What was reserved and is
+    /// not needed returns.
+    ///
+    /// # Errors
+    ///
+    /// The message, when it weighs more than was reserved, or when the receiver is gone.
+    pub fn send(mut self, message: T) -> Result<(), SlotError<T>> {
+        let charge = Credits::charge(message.weight());
+        if !charge.fits(self.credits) {
+            return Err(SlotError::TooHeavy(message));
+        }
+        self.sender.gate().unreserve(charge);
+        self.credits -= charge;
+        self.sender.push(message, charge).map_err(SlotError::Closed)
+    }
+}
+
+impl<T> Drop for Slot<'_, T> {
+    fn drop(&mut self) {
+        if !self.credits.is_none() {
+            self.sender.gate().unreserve(self.credits);
+            self.sender.gate().give_back(self.credits);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Slot<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot")
+            .field("items", &self.credits.items())
+            .field("bytes", &self.credits.bytes())
+            .finish_non_exhaustive()
     }
 }

@@ -1,5 +1,5 @@
-//! What the channel's algorithm is made of: the standard library's, or loom's or shuttle's in their place, so
-//! that the models in `tests/` run the shipped algorithm and not a copy of it.
+//! Synchronization primitives of the standard library, or loom's or shuttle's in their stead: the models in
+//! `tests/` run the shipped algorithm, not a copy of it.
 //!
 //! Features choose, not `--cfg loom`: with that tokio would change too, and every dependency would be built again.
 

@@ -4,23 +4,23 @@ use std::cell::Cell;
 use std::task::{Context, Poll};
 use tokio::task::coop::{RestoreOnPending, poll_proceed};
 
-/// How many messages cost one unit of the runtime's budget, which has 128 for each turn of a task. One by one they
-/// would be too dear: a turn takes microseconds to change hands, as much as a hundred messages.
+/// Number of messages that cost one unit of the runtime's cooperative budget, which is 128 for each poll of a
+/// task. One unit a message would cost too much: a task switch takes as long as a hundred messages.
 const MESSAGES_PER_UNIT: u32 = 8;
 
 thread_local! {
     static MESSAGES: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What a turn has cost. It counts only if something came of it.
+/// Budget spent in one poll. Counts only if the poll made progress.
 pub(super) struct Turn(Option<RestoreOnPending>);
 
-/// Whether the task may go on with many messages at once, for a whole unit; if not, it is woken when it may.
+/// Ready if the task may process many messages at once, for a whole unit; else it is woken later.
 pub(super) fn poll_whole_turn(cx: &mut Context<'_>) -> Poll<Turn> {
     poll_proceed(cx).map(|restore| Turn(Some(restore)))
 }
 
-/// Whether the task may go on with one message; if not, it is woken when it may.
+/// Ready if the task may process one message; else it is woken later.
 pub(super) fn poll_turn(cx: &mut Context<'_>) -> Poll<Turn> {
     let messages = MESSAGES.get().wrapping_add(1);
     MESSAGES.set(messages);

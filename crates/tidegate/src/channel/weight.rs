@@ -1,4 +1,4 @@
-/// What a message takes of a window.
+/// Items and bytes of a window that a message occupies.
 ///
 /// A message weighs at least one item, so that a queue of messages that weigh nothing has a bound too. Items
 /// beyond [`Window::ITEMS_MAX`] count as that many.
@@ -15,13 +15,13 @@ pub struct Weight {
 /// A message is asked when it is sent, and may be asked again when it is received; it should say the same.
 /// If it does not, a batch's credits are shared out differently among its messages, and none is lost.
 pub trait Weigh {
-    /// What it takes of a window.
+    /// Its weight.
     fn weight(&self) -> Weight;
 }
 
-/// How much may be in a channel: both bounds hold.
+/// Capacity of a channel, in items and in bytes: both bounds hold.
 ///
-/// What is more than [`ITEMS_MAX`](Self::ITEMS_MAX) or [`BYTES_MAX`](Self::BYTES_MAX) counts as that many.
+/// Larger values count as [`ITEMS_MAX`](Self::ITEMS_MAX) and [`BYTES_MAX`](Self::BYTES_MAX).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Window {
     /// Items, as the messages count them.
@@ -56,7 +56,7 @@ impl Window {
     /// The most bytes a channel counts: one less than 16 GiB, 32 times the budget of the pipeline.
     pub const BYTES_MAX: u64 = (1 << 34) - 1;
 
-    /// So many items, whatever their bytes.
+    /// A window of this many items, with any number of bytes.
     #[must_use]
     pub const fn of_items(items: u32) -> Self {
         Self { items, bytes: Self::BYTES_MAX }

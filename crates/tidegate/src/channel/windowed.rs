@@ -1,4 +1,4 @@
-use super::gate::Gate;
+use super::credit::gate::Gate;
 use super::inbox::Inbox;
 use super::receiver::WindowedReceiver;
 use super::sender::WindowedSender;

@@ -1,13 +1,13 @@
-//! What a client holds between its callers and its connection.
+//! Buffer of a client, between its callers and its connection.
 //!
 //! # Implementation
 //!
 //! Records are encoded as they come, into the batch that is open. When it is whole it is cut: it gets its number,
-//! goes into the ledger as the bytes that will be sent, and stays there until it is over. A part is cut only when
-//! it can be sent at once, so that a server that is away finds whole batches when it comes back.
+//! goes into the in_flight as the bytes that will be sent, and stays there until it is over. A part is cut only
+//! when it can be sent at once, so that a server that is away finds whole batches when it comes back.
 
 use super::config::{BATCHES_MAX, ClientConfig, Numbering};
-use super::ledger::{Held, Ledger};
+use super::in_flight_batches::{Held, InFlightBatches};
 use super::rejections::RejectCause;
 use super::stats::{ClientStats, Latencies};
 use bytes::Bytes;
@@ -33,11 +33,11 @@ pub(super) struct Buffer {
     open: BatchBuilder,
     /// Since when the oldest record of the open batch waits.
     open_since: Duration,
-    ledger: Ledger,
+    in_flight: InFlightBatches,
     board: SignalBoard<()>,
     last_sent: Option<Duration>,
     in_flight_max: usize,
-    /// What the server had when last reached.
+    /// The server's last welcome.
     welcome: Option<Welcome>,
     given_up: Vec<GivenUp>,
     rejected_since_flush: u64,
@@ -55,7 +55,7 @@ pub(super) struct GivenUp {
     pub frame: Bytes,
 }
 
-/// What taking a record has changed.
+/// Effect of accepting a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// Nothing that a connection has to know.
@@ -64,7 +64,7 @@ pub(super) enum Taken {
     ToSend,
 }
 
-/// What a connection does next.
+/// Next action of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Write(Bytes),
@@ -89,7 +89,7 @@ impl Buffer {
             },
             open: BatchBuilder::new(config.batch),
             open_since: Duration::ZERO,
-            ledger: Ledger::default(),
+            in_flight: InFlightBatches::default(),
             board: SignalBoard::new(1),
             last_sent: None,
             in_flight_max: config.in_flight_max,
@@ -115,7 +115,7 @@ impl Buffer {
         }
         let mut taken = match self.open.push(record) {
             Ok(()) => Taken::Quietly,
-            Err(NotAdded::Full) if self.ledger.batches() < BATCHES_MAX => {
+            Err(NotAdded::Full) if self.in_flight.batches() < BATCHES_MAX => {
                 self.cut();
                 // A record that has no room in an empty batch has none anywhere.
                 let refused = |_| NotAdded::Refused(RecordFault::Shape);
@@ -129,7 +129,7 @@ impl Buffer {
             self.open_since = now;
             taken = Taken::ToSend;
         }
-        if self.is_full() && self.ledger.batches() < BATCHES_MAX {
+        if self.is_full() && self.in_flight.batches() < BATCHES_MAX {
             self.cut();
             taken = Taken::ToSend;
         }
@@ -138,8 +138,8 @@ impl Buffer {
 
     fn has_room(&self) -> bool {
         let open = self.open.record_count() as u64;
-        self.ledger.records() + open < self.config.buffer_records
-            && self.ledger.bytes() + (self.open.frame_bytes() as u64) < self.config.buffer_bytes
+        self.in_flight.records() + open < self.config.buffer_records
+            && self.in_flight.bytes() + (self.open.frame_bytes() as u64) < self.config.buffer_bytes
     }
 
     fn is_full(&self) -> bool {
@@ -152,28 +152,28 @@ impl Buffer {
         if records == 0 {
             return;
         }
-        let seq = self.ledger.next_seq();
-        let frame = self.open.finish(seq, self.ledger.settled(), self.config.class);
+        let seq = self.in_flight.next_seq();
+        let frame = self.open.finish(seq, self.in_flight.settled(), self.config.class);
         if self.server_has(seq) {
             self.totals.records_known += u64::from(records);
-            self.ledger.add_over();
+            self.in_flight.add_over();
         } else {
-            self.ledger.add(frame, records, self.open_since);
+            self.in_flight.add(frame, records, self.open_since);
         }
     }
 
-    /// What the connection does now. A frame that this gives is under way.
+    /// Returns the next action. A returned frame counts as in flight.
     pub(super) fn next(&mut self, now: Duration) -> Next {
-        if self.ledger.in_flight() >= self.in_flight_max {
+        if self.in_flight.in_flight() >= self.in_flight_max {
             return Next::Wait(None);
         }
         let waiting = self.waiting(now);
         let signal = self.board.current(now);
         match self.policy.decide(&signal, &waiting, self.last_sent, now) {
-            Flush::Idle => Next::Wait(self.ledger.next_retry(now)),
+            Flush::Idle => Next::Wait(self.in_flight.next_retry(now)),
             Flush::WaitUntil(until) => {
                 self.spare(&signal);
-                let retry = self.ledger.next_retry(now);
+                let retry = self.in_flight.next_retry(now);
                 Next::Wait(Some(retry.map_or(until, |retry| retry.min(until))))
             }
             Flush::SendNow | Flush::SendBatchOf(_) | Flush::Probe(_) => self.send(now),
@@ -182,7 +182,7 @@ impl Buffer {
 
     fn waiting(&self, now: Duration) -> Waiting {
         let class = self.config.class;
-        let cut = self.ledger.ready(now);
+        let cut = self.in_flight.ready(now);
         let open = (self.config.linger.is_some() && !self.open.is_empty()).then(|| {
             let bytes = self.open.frame_bytes() as u64;
             (self.open.record_count() as u64, bytes, self.open_since)
@@ -200,12 +200,12 @@ impl Buffer {
     }
 
     fn send(&mut self, now: Duration) -> Next {
-        if self.ledger.ready(now).is_none() {
+        if self.in_flight.ready(now).is_none() {
             self.cut();
         }
-        let Some(held) = self.ledger.send_next(now) else {
+        let Some(held) = self.in_flight.send_next(now) else {
             // The server had what was cut just now.
-            return Next::Wait(self.ledger.next_retry(now));
+            return Next::Wait(self.in_flight.next_retry(now));
         };
         let (frame, records, sends) = (held.frame.clone(), held.records, held.sends);
         self.last_sent = Some(now);
@@ -220,7 +220,7 @@ impl Buffer {
     /// Gives up what was never sent, if the server asks for that and it may be.
     fn spare(&mut self, signal: &BackpressureSignal) {
         if signal.may_drop(self.config.class, Update::Progress) {
-            for (seq, held) in self.ledger.drop_unsent() {
+            for (seq, held) in self.in_flight.drop_unsent() {
                 self.give_up(seq, held, RejectCause::Spared);
             }
         }
@@ -238,7 +238,7 @@ impl Buffer {
         now: Duration,
     ) -> Result<(), BadNumbers> {
         let continues = self.config.numbering == Numbering::Continue;
-        if continues && self.welcome.is_some() && welcome.settled_low >= self.ledger.next_seq() {
+        if continues && self.welcome.is_some() && welcome.settled_low >= self.in_flight.next_seq() {
             // Nobody but this client uses numbers from its base on.
             return Err(BadNumbers::Taken);
         }
@@ -251,18 +251,18 @@ impl Buffer {
                 return Err(BadNumbers::Used);
             }
             let (limits, class) = (self.config.batch, self.config.class);
-            self.ledger.rebase(base, |frame, seq, settled| {
+            self.in_flight.rebase(base, |frame, seq, settled| {
                 renumbered(frame, limits, |builder| builder.finish(seq, settled, class))
             });
         }
         self.in_flight_max = self.config.in_flight_max.min(welcome.batches_in_flight_max as usize);
-        self.board.hear((), welcome.signal, now);
+        self.board.record((), welcome.signal, now);
         self.totals.connections += 1;
         self.totals.connected = true;
-        let has: Vec<_> = self.ledger.seqs().filter(|seq| welcome.has(*seq)).collect();
+        let has: Vec<_> = self.in_flight.seqs().filter(|seq| welcome.has(*seq)).collect();
         self.welcome = Some(welcome);
         for seq in has {
-            let Some(held) = self.ledger.finish(seq) else { continue };
+            let Some(held) = self.in_flight.finish(seq) else { continue };
             match held.sends {
                 0 => self.totals.records_known += u64::from(held.records),
                 _ => self.acked(&held, now),
@@ -282,13 +282,13 @@ impl Buffer {
     ///
     /// When one of them was never sent. Nothing is changed then.
     pub(super) fn ack(&mut self, ack: &Ack, now: Duration) -> Result<bool, NeverSent> {
-        if let Some(seq) = ack.seqs.iter().find(|seq| self.ledger.was_never_sent(*seq)) {
+        if let Some(seq) = ack.seqs.iter().find(|seq| self.in_flight.was_never_sent(*seq)) {
             return Err(NeverSent(seq));
         }
-        self.board.hear((), ack.signal, now);
+        self.board.record((), ack.signal, now);
         let mut any = false;
         for seq in ack.seqs.iter() {
-            if let Some(held) = self.ledger.finish(seq) {
+            if let Some(held) = self.in_flight.finish(seq) {
                 self.acked(&held, now);
                 any = true;
             }
@@ -313,20 +313,20 @@ impl Buffer {
         chance: f64,
     ) -> Result<(), NeverSent> {
         let Reject { seq, reason, .. } = *reject;
-        if self.ledger.was_never_sent(seq) {
+        if self.in_flight.was_never_sent(seq) {
             return Err(NeverSent(seq));
         }
-        self.board.hear((), reject.signal, now);
+        self.board.record((), reject.signal, now);
         self.totals.rejects.add(reason);
         let Some(after_ms) = reject.retry_after_ms else {
-            if let Some(held) = self.ledger.finish(seq) {
+            if let Some(held) = self.in_flight.finish(seq) {
                 let message = reject.message.clone();
                 self.give_up(seq, held, RejectCause::Refused { reason, message });
             }
             return Ok(());
         };
         let after = Duration::from_millis(after_ms.into()).clamp(RETRY_MIN, RETRY_MAX);
-        self.ledger.put_off(seq, now.saturating_add(after.mul_f64(1.0 + chance / 4.0)));
+        self.in_flight.put_off(seq, now.saturating_add(after.mul_f64(1.0 + chance / 4.0)));
         Ok(())
     }
 
@@ -338,39 +338,39 @@ impl Buffer {
 
     /// The connection is gone, or none could be made.
     pub(super) fn disconnected(&mut self) {
-        self.ledger.disconnected();
+        self.in_flight.disconnected();
         self.board.forget(&());
         self.totals.connected = false;
         self.totals.troubles += 1;
     }
 
-    /// Whether the server was ever reached.
+    /// True once the server was reached.
     pub(super) fn was_reached(&self) -> bool {
         self.welcome.is_some()
     }
 
-    /// What was given up since this was last asked.
+    /// Takes the batches given up since the last call.
     pub(super) fn take_given_up(&mut self) -> Vec<GivenUp> {
         std::mem::take(&mut self.given_up)
     }
 
-    /// How many records were given up since this was last asked.
+    /// Takes the number of records rejected since the last call.
     pub(super) fn take_rejected(&mut self) -> u64 {
         std::mem::take(&mut self.rejected_since_flush)
     }
 
-    /// How many batches were cut.
+    /// Number of batches cut so far.
     pub(super) fn cut_count(&self) -> u64 {
-        self.ledger.cut()
+        self.in_flight.cut()
     }
 
-    /// How many batches from the first on are over.
+    /// Number of batches, from the first on, that have ended.
     pub(super) fn over_count(&self) -> u64 {
-        self.ledger.over()
+        self.in_flight.over()
     }
 
     pub(super) fn in_flight(&self) -> usize {
-        self.ledger.in_flight()
+        self.in_flight.in_flight()
     }
 
     /// Records that are neither durable nor given up.
@@ -379,7 +379,7 @@ impl Buffer {
     }
 
     fn held_records(&self) -> u64 {
-        self.ledger.records() + self.open.record_count() as u64
+        self.in_flight.records() + self.open.record_count() as u64
     }
 
     /// All that is neither durable nor given up: batches with their numbers, then what was not cut.
@@ -387,7 +387,7 @@ impl Buffer {
     pub(super) fn drain(&mut self) -> Vec<(Option<u64>, Bytes)> {
         self.handed_back = self.unsettled_records();
         let open = self.open.record_count();
-        let cut = self.ledger.drain().into_iter().map(|(seq, held)| (Some(seq), held.frame));
+        let cut = self.in_flight.drain().into_iter().map(|(seq, held)| (Some(seq), held.frame));
         let mut all: Vec<_> = cut.collect();
         if open > 0 {
             all.push((None, self.open.finish(1, 0, self.config.class)));
@@ -398,8 +398,8 @@ impl Buffer {
     pub(super) fn stats(&self, now: Duration) -> ClientStats {
         ClientStats {
             records_held: self.held_records(),
-            bytes_held: self.ledger.bytes() + self.open_bytes(),
-            batches_in_flight: self.ledger.in_flight(),
+            bytes_held: self.in_flight.bytes() + self.open_bytes(),
+            batches_in_flight: self.in_flight.in_flight(),
             signal: self.board.current(now),
             latency: self.latencies.stats(),
             ..self.totals.clone()

@@ -8,21 +8,21 @@ use tidegate_core::sequence::SEQ_WINDOW;
 /// that was given up and not yet settled never brings the newest one out of its sight.
 pub(super) const BATCHES_MAX: usize = (SEQ_WINDOW / 2) as usize;
 
-/// How a client cuts, sends, waits and numbers.
+/// Configuration of a client: batching, sending, timeouts and numbering.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientConfig {
     /// Under what name its batches are numbered. One client at a time may use it.
     pub sender: SenderName,
     /// Where its numbers begin.
     pub numbering: Numbering,
-    /// What its records are: data, or telemetry, which may be dropped when the server is overloaded.
+    /// Class of its records: data, or telemetry, which may be dropped when the server is overloaded.
     /// Default data.
     pub class: MessageClass,
     /// Where batches are cut. What a server takes must not be less. Default 64 KiB, 512 records (less than the
     /// smallest window of a server), 4,096 names.
     pub batch: FrameLimits,
-    /// How long a record waits for others to share its batch. `None` cuts batches by their size alone, and where
-    /// [`flush`](super::IngestClient::flush) says so, never by time: then the same records give the same
+    /// Longest time that a record waits for others to share its batch. `None` cuts batches by their size alone,
+    /// and where [`flush`](super::IngestClient::flush) says so, never by time: then the same records give the same
     /// batches. At most a minute; default 5 ms.
     pub linger: Option<Duration>,
     /// Batches that are sent before the first of them is answered. 1 … 512, default 64.
@@ -31,9 +31,9 @@ pub struct ClientConfig {
     pub buffer_records: u64,
     /// The same in bytes, as they are on the wire. At least two frames; default 16 MiB.
     pub buffer_bytes: u64,
-    /// How long between two tries to reach the server. Default 100 ms … 20 s, by chance.
+    /// Wait between two attempts to connect. Default 100 ms … 20 s, random.
     pub backoff: Decorrelated,
-    /// How long to wait for a connection. Above 0; default 5 s.
+    /// Longest time that connecting may take. Above 0; default 5 s.
     pub connect_timeout: Duration,
     /// With batches under way, a server that says nothing for so long is taken for gone. Above 0; default 30 s.
     pub answer_timeout: Duration,
@@ -47,9 +47,9 @@ pub struct ClientConfig {
 pub enum Numbering {
     /// Beyond all that was used under this name before: what this client sends is new.
     ///
-    /// That is the time in nanoseconds since 1970 at which the server is first reached, or what the server knows
-    /// of, whichever is greater. A clock that was put back can do harm only while batches of the client before
-    /// are still on their way to the store.
+    /// The first number is the time in nanoseconds since 1970 at which the server is first reached, or the last
+    /// number that the server knows, whichever is greater. A clock that was put back can do harm only while
+    /// batches of the client before are still on their way to the store.
     #[default]
     Continue,
     /// At 1: what this client sends is the same, from the beginning, as under this name before, cut in the same
@@ -58,7 +58,7 @@ pub enum Numbering {
     FromOne,
 }
 
-/// What is wrong with a [`ClientConfig`].
+/// An invalid [`ClientConfig`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientConfigError {
     /// Batches that can't be cut so.
@@ -67,13 +67,13 @@ pub enum ClientConfigError {
     /// Records are data or telemetry.
     #[error("class is {given:?}: set it to Data or Telemetry")]
     Class {
-        /// What was given.
+        /// The given value.
         given: MessageClass,
     },
     /// Too few or too many batches in flight.
     #[error("in_flight_max is {given}: set it to 1 … {BATCHES_MAX}")]
     InFlight {
-        /// What was given.
+        /// The given value.
         given: usize,
     },
     /// A buffer that can't hold what is cut.
@@ -81,7 +81,7 @@ pub enum ClientConfigError {
     Buffer {
         /// Which bound.
         field: &'static str,
-        /// What was given.
+        /// The given value.
         given: u64,
         /// The least that works.
         min: u64,
@@ -91,18 +91,18 @@ pub enum ClientConfigError {
     Time {
         /// Which one.
         field: &'static str,
-        /// What was given.
+        /// The given value.
         given: Duration,
-        /// What it may be.
+        /// The valid range.
         expected: &'static str,
     },
     /// Too few or too many reports.
     #[error("rejections_max is {given}: set it to 1 … 65,536")]
     Rejections {
-        /// What was given.
+        /// The given value.
         given: usize,
     },
-    /// It was made outside of a tokio runtime, where its task can't run.
+    /// The client was created outside of a tokio runtime, where its task can't run.
     #[error("a client needs a tokio runtime with time and network: make it inside one")]
     NoRuntime,
 }
@@ -129,7 +129,7 @@ impl ClientConfig {
         }
     }
 
-    /// Whether a client can work so.
+    /// Checks the ranges of all fields.
     ///
     /// # Errors
     ///
@@ -186,13 +186,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_mistake_is_named_with_what_it_should_be() {
+    fn each_error_is_named_with_what_it_should_be() {
         let good = || ClientConfig::new("a".parse().unwrap());
         assert_eq!(good().validate(), Ok(()));
         let tiny = FrameLimits { frame_bytes_max: 10, ..good().batch };
         let hour = Some(Duration::from_secs(3_600));
         let never = Decorrelated { cap: Duration::ZERO, ..Decorrelated::default() };
-        let mistakes = [
+        let errors = [
             (ClientConfig { batch: tiny, ..good() }, "batch: frame_bytes_max"),
             (ClientConfig { class: MessageClass::Control, ..good() }, "class is Control"),
             (ClientConfig { in_flight_max: 0, ..good() }, "in_flight_max is 0: set it to 1 … 512"),
@@ -205,7 +205,7 @@ mod tests {
             (ClientConfig { backoff: never, ..good() }, "backoff.cap is 0"),
             (ClientConfig { rejections_max: 0, ..good() }, "rejections_max is 0"),
         ];
-        for (config, expected) in mistakes {
+        for (config, expected) in errors {
             let error = config.validate().expect_err(expected).to_string();
             assert!(error.contains(expected), "{error:?} does not say {expected:?}");
         }

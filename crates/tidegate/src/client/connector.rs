@@ -2,7 +2,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// How a client reaches its server. It is asked again after every connection that broke.
+/// Opens connections to a server. Called again after every connection that broke.
 pub trait Connector: Send + 'static {
     /// A connection.
     type Io: AsyncRead + AsyncWrite + Send + Unpin + 'static;
@@ -14,7 +14,7 @@ pub trait Connector: Send + 'static {
     /// When there is none to be had now; the client waits and asks again.
     fn connect(&mut self) -> impl Future<Output = io::Result<Self::Io>> + Send;
 
-    /// Who it connects to, for messages.
+    /// The server's address, for messages.
     fn server(&self) -> String;
 }
 

@@ -2,7 +2,7 @@ use super::connector::Connector;
 use super::error::Trouble;
 use super::session::{End, Session};
 use super::shared::Shared;
-use crate::retry::Chance;
+use crate::rng::Rng;
 use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tidegate_core::frame::Hello;
 use tokio::time::{Instant, sleep, timeout};
 
-/// What the server's logs call this program.
+/// Software name sent in the hello, for the server's logs.
 const SOFTWARE: &str = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
 
 /// Being told twice within this time that another connection speaks for the same sender is no accident: two
@@ -21,7 +21,7 @@ const TAKEN_TWICE_WITHIN: Duration = Duration::from_secs(600);
 pub(super) struct Driver<C> {
     pub shared: Arc<Shared>,
     pub connector: C,
-    pub chance: Chance,
+    pub rng: Rng,
 }
 
 // === impl Driver ===
@@ -51,7 +51,7 @@ impl<C: Connector> Driver<C> {
             }
             // A server that takes connections and nothing else is not pressed harder than one that is away.
             let before = if progressed { Duration::ZERO } else { wait };
-            wait = self.shared.config.backoff.next(before, self.chance.next());
+            wait = self.shared.config.backoff.next(before, self.rng.fraction());
             tracing::warn!(%server, %trouble, wait_ms = wait.as_millis() as u64, "connecting again");
             self.shared.disconnected(trouble);
             tokio::select! {
@@ -73,7 +73,7 @@ impl<C: Connector> Driver<C> {
             Err(io::Error::new(io::ErrorKind::TimedOut, late))
         });
         match made {
-            Ok(io) => Session::new(&self.shared, server, &self.chance, io, hello).run().await,
+            Ok(io) => Session::new(&self.shared, server, &self.rng, io, hello).run().await,
             Err(error) => {
                 let server = server.to_owned();
                 (End::Trouble(Trouble::Connect { server, error }), false)

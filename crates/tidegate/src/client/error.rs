@@ -5,15 +5,15 @@ use tidegate_core::frame::{FrameError, RecordFault, Reject, RejectReason};
 /// Why a client takes and sends nothing any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// It was closed.
+    /// The client was closed.
     #[error("the client was closed")]
     Closed,
     /// The server speaks another version of the protocol. What to do: update the older one of the two.
     #[error("{server} speaks another version of the protocol: {message}; update the older side")]
     Version {
-        /// Who.
+        /// The server's address.
         server: String,
-        /// What was said or seen.
+        /// The reason.
         message: String,
     },
     /// The server takes less in one frame than this client was told to cut. What to do: cut smaller batches.
@@ -21,13 +21,13 @@ pub enum ClientError {
         "{server} takes {field} up to {theirs}, and batches are cut at {ours}: cut them smaller"
     )]
     Limits {
-        /// Who.
+        /// The server's address.
         server: String,
         /// Which limit.
         field: &'static str,
-        /// What the client cuts.
+        /// Batch size of the client.
         ours: u32,
-        /// What the server takes.
+        /// Largest batch that the server accepts.
         theirs: u32,
     },
     /// Somebody else sends under the same name. What to do: give each client a name of its own.
@@ -45,7 +45,7 @@ pub enum ClientError {
 
 /// Why a record was not taken. The caller still has it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SendError {
+pub enum ClientSendError {
     /// No server would take it.
     #[error("the record can't be sent: {0}")]
     Refused(RecordFault),
@@ -56,24 +56,24 @@ pub enum SendError {
 
 /// Why a record was not taken at once. The caller still has it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TrySendError {
+pub enum ClientTrySendError {
     /// The buffer is full: the server is slower than this, or away.
     #[error("the buffer is full until the server has acknowledged some of it")]
     Full,
     /// No server would take it, or the client takes nothing any more.
     #[error(transparent)]
-    NotSent(#[from] SendError),
+    NotSent(#[from] ClientSendError),
 }
 
 /// Why not all of some records were taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{taken} records were taken, and then: {error}")]
 pub struct SendBatchError {
-    /// So many from the first on were taken; the one behind them is what the error is about.
+    /// Number of records accepted, from the first on; the error concerns the record after them.
     pub taken: usize,
     /// Why the next one was not.
     #[source]
-    pub error: SendError,
+    pub error: ClientSendError,
 }
 
 /// Not all that was sent is durable.
@@ -82,24 +82,24 @@ pub enum FlushError {
     /// All is settled, but some of it the server did not take. It is in [`Rejections`](super::Rejections).
     #[error("the server did not take {records} records; the client's rejections have them")]
     Rejected {
-        /// How many since the last flush.
+        /// Number of rejected records since the last flush.
         records: u64,
     },
     /// The client ended before all was settled. [`close`](super::IngestClient::close) hands the rest back.
     #[error("{records} records are not acknowledged: {error}")]
     Ended {
-        /// How many records nobody knows to be durable.
+        /// Number of records that are not known to be durable.
         records: u64,
-        /// What ended it.
+        /// The error that ended the client.
         #[source]
         error: ClientError,
     },
 }
 
-/// What went wrong with a connection. The client makes another and sends again what was not answered.
+/// A failed connection. The client opens another one and resends unanswered batches.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
-    /// It could not be made.
+    /// The connection could not be opened.
     #[error("can't connect to {server}: {error}")]
     Connect {
         /// To whom.
@@ -108,44 +108,44 @@ pub enum Trouble {
         #[source]
         error: io::Error,
     },
-    /// It broke.
+    /// The connection broke.
     #[error("the connection to {server} broke: {error}")]
     Broken {
         /// To whom.
         server: String,
-        /// How.
+        /// The IO error.
         #[source]
         error: io::Error,
     },
     /// The server closed it.
     #[error("{server} closed the connection{}", if *.within_frame { " within a frame" } else { "" })]
     Ended {
-        /// Who.
+        /// The server's address.
         server: String,
-        /// Whether a frame had begun whose end never came.
+        /// True if the connection ended within a frame.
         within_frame: bool,
     },
     /// The server did not answer.
     #[error("{server} was silent for {silence:?} with batches under way")]
     Silent {
-        /// Who.
+        /// The server's address.
         server: String,
         /// For how long.
         silence: Duration,
     },
-    /// What the server sent is not an answer.
+    /// The server sent something that is no valid answer.
     #[error("{server} sent what is no answer: {error}")]
     BadAnswer {
-        /// Who.
+        /// The server's address.
         server: String,
-        /// What is wrong with it.
+        /// The decoding error.
         #[source]
         error: FrameError,
     },
     /// The server answered a batch that was never sent.
     #[error("{server} answered batch {seq}, which was never sent")]
     UnknownBatch {
-        /// Who.
+        /// The server's address.
         server: String,
         /// The number.
         seq: u64,
@@ -153,9 +153,9 @@ pub enum Trouble {
     /// The server refused the connection itself.
     #[error("{server} refused the connection: {}: {}", .reject.reason, .reject.message)]
     Refused {
-        /// Who.
+        /// The server's address.
         server: String,
-        /// What it said.
+        /// The rejection.
         reject: Box<Reject>,
     },
 }
@@ -163,7 +163,7 @@ pub enum Trouble {
 // === impl Trouble ===
 
 impl Trouble {
-    /// Whether another connection speaks for the same sender.
+    /// True if another connection has taken over the sender's name.
     pub(super) fn is_sender_taken(&self) -> bool {
         matches!(self, Self::Refused { reject, .. } if reject.reason == RejectReason::SenderTaken)
     }

@@ -2,11 +2,11 @@ use super::buffer::records_of;
 use super::config::{ClientConfig, ClientConfigError};
 use super::connector::{Connector, TcpConnector};
 use super::driver::Driver;
-use super::error::{ClientError, FlushError, SendBatchError, SendError, TrySendError};
+use super::error::{ClientError, ClientSendError, ClientTrySendError, FlushError, SendBatchError};
 use super::rejections::Rejections;
 use super::shared::Shared;
 use super::stats::ClientStats;
-use crate::retry::Chance;
+use crate::rng::Rng;
 use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,14 +30,14 @@ pub struct IngestClient {
     shared: Arc<Shared>,
 }
 
-/// How a client ended.
+/// Final state of a client.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// What it has done.
+    /// Its final counts.
     pub stats: ClientStats,
-    /// What is not known to be durable, in order. A batch that was sent may still be.
+    /// Records that are not known to be durable, in order. A batch that was sent may be durable nevertheless.
     pub unacked: Vec<Unacked>,
-    /// What ended it, if it was not closing.
+    /// The error that ended the client, unless it was closed.
     pub error: Option<ClientError>,
 }
 
@@ -46,11 +46,11 @@ pub struct Summary {
 pub struct Unacked {
     /// The number of their batch; `None` when they were not in one yet.
     pub seq: Option<u64>,
-    /// What they are.
+    /// The records.
     pub records: Vec<UsageRecord>,
 }
 
-/// What happens to records that are not in a whole batch when a client ends.
+/// Handling of records that are not in a whole batch when a client ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Send,
@@ -63,8 +63,8 @@ impl IngestClient {
     /// A client of the server at an address such as `127.0.0.1:7070`, and where batches come back that the
     /// server will never take.
     ///
-    /// It returns at once. A server that is away is tried again and again, with growing waits;
-    /// [`stats`](Self::stats) tells how that goes, and [`reached`](Self::reached) waits for it.
+    /// Returns at once. The client keeps trying to reach the server, with growing waits;
+    /// [`stats`](Self::stats) shows the progress, and [`reached`](Self::reached) waits for it.
     ///
     /// # Errors
     ///
@@ -89,8 +89,8 @@ impl IngestClient {
         let runtime = Handle::try_current().map_err(|_| ClientConfigError::NoRuntime)?;
         let (shared, rejections) = Shared::new(config);
         let shared = Arc::new(shared);
-        let chance = Chance::from_process();
-        let driver = Driver { shared: Arc::clone(&shared), connector, chance };
+        let rng = Rng::from_process();
+        let driver = Driver { shared: Arc::clone(&shared), connector, rng };
         runtime.spawn(driver.run());
         Ok((Self { shared }, rejections))
     }
@@ -104,7 +104,7 @@ impl IngestClient {
     /// # Cancel safety
     ///
     /// Dropped early, the record was not taken.
-    pub async fn send(&self, record: &UsageRecord) -> Result<(), SendError> {
+    pub async fn send(&self, record: &UsageRecord) -> Result<(), ClientSendError> {
         self.send_batch(slice::from_ref(record)).await.map_err(|error| error.error)
     }
 
@@ -113,7 +113,7 @@ impl IngestClient {
     /// # Errors
     ///
     /// When there is none, no server would take it, or the client takes nothing any more.
-    pub fn try_send(&self, record: &UsageRecord) -> Result<(), TrySendError> {
+    pub fn try_send(&self, record: &UsageRecord) -> Result<(), ClientTrySendError> {
         self.shared.push(slice::from_ref(record)).1
     }
 
@@ -136,8 +136,10 @@ impl IngestClient {
             taken += count;
             match result {
                 Ok(()) => return Ok(()),
-                Err(TrySendError::Full) => room.await,
-                Err(TrySendError::NotSent(error)) => return Err(SendBatchError { taken, error }),
+                Err(ClientTrySendError::Full) => room.await,
+                Err(ClientTrySendError::NotSent(error)) => {
+                    return Err(SendBatchError { taken, error });
+                }
             }
         }
     }
@@ -183,7 +185,7 @@ impl IngestClient {
         }
     }
 
-    /// What it holds and what it has done.
+    /// Current counts of the client.
     #[must_use]
     pub fn stats(&self) -> ClientStats {
         self.shared.stats()

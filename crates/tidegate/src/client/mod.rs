@@ -39,8 +39,8 @@ mod config;
 mod connector;
 mod driver;
 mod error;
+mod in_flight_batches;
 mod ingest_client;
-mod ledger;
 mod rejections;
 mod session;
 mod shared;
@@ -48,7 +48,9 @@ mod stats;
 
 pub use config::{ClientConfig, ClientConfigError, Numbering};
 pub use connector::{Connector, TcpConnector};
-pub use error::{ClientError, FlushError, SendBatchError, SendError, Trouble, TrySendError};
+pub use error::{
+    ClientError, ClientSendError, ClientTrySendError, FlushError, SendBatchError, Trouble,
+};
 pub use ingest_client::{IngestClient, Summary, Unacked};
 pub use rejections::{RejectCause, RejectedBatch, Rejections};
 pub use stats::{ClientStats, LatencyStats, RejectCounts};

@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 
 /// Where batches come back that will not be sent again.
 ///
-/// It holds a bounded number of them; what finds it full, or nobody who reads it, is counted in
+/// Bounded: a batch that finds it full, or its receiver dropped, is counted in
 /// [`ClientStats::rejections_lost`](super::ClientStats::rejections_lost).
 #[derive(Debug)]
 pub struct Rejections {
@@ -19,7 +19,7 @@ pub struct RejectedBatch {
     pub seq: u64,
     /// Why.
     pub cause: RejectCause,
-    /// What was in it.
+    /// The records of the batch.
     pub records: Vec<UsageRecord>,
 }
 
@@ -30,10 +30,10 @@ pub enum RejectCause {
     Refused {
         /// Why.
         reason: RejectReason,
-        /// What exactly.
+        /// The server's message.
         message: String,
     },
-    /// It was telemetry, and the server asked to be spared it.
+    /// The batch was telemetry, and the server signalled to drop non-critical data.
     Spared,
 }
 

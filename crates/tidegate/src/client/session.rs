@@ -1,7 +1,7 @@
 use super::buffer::{NeverSent, Next};
 use super::error::{ClientError, Trouble};
 use super::shared::Shared;
-use crate::retry::Chance;
+use crate::rng::Rng;
 use bytes::{Buf, Bytes, BytesMut};
 use std::io;
 use std::time::Duration;
@@ -11,33 +11,33 @@ use tidegate_core::frame::{
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::time::{Instant, sleep_until};
 
-/// How much is read at once: many acks, or a part of a large one.
+/// Size of a read: many acks, or a part of a large one.
 const READ_BYTES: usize = 8 * 1024;
 
 /// One connection, from its hello to its end.
 pub(super) struct Session<'a, Io> {
     shared: &'a Shared,
     server: &'a str,
-    chance: &'a Chance,
+    rng: &'a Rng,
     reader: ReadHalf<Io>,
     writer: WriteHalf<Io>,
-    /// What is being written.
+    /// Bytes that are being written.
     writing: Bytes,
     reading: BytesMut,
     frames: Reassembler,
     /// Since when the server owes an answer that has not come.
     quiet_since: Option<Instant>,
-    /// Whether a batch became durable.
+    /// True if a batch became durable.
     progressed: bool,
     greeted: bool,
 }
 
-/// How a connection ended.
+/// End of a connection.
 #[derive(Debug)]
 pub(super) enum End {
     /// The client wants no more.
     Stopped,
-    /// It makes no sense to try again.
+    /// A retry can't help.
     Final(ClientError),
     /// Another connection may do better.
     Trouble(Trouble),
@@ -49,7 +49,7 @@ impl<'a, Io: AsyncRead + AsyncWrite> Session<'a, Io> {
     pub(super) fn new(
         shared: &'a Shared,
         server: &'a str,
-        chance: &'a Chance,
+        rng: &'a Rng,
         io: Io,
         hello: Bytes,
     ) -> Self {
@@ -57,7 +57,7 @@ impl<'a, Io: AsyncRead + AsyncWrite> Session<'a, Io> {
         Self {
             shared,
             server,
-            chance,
+            rng,
             reader,
             writer,
             writing: hello,
@@ -195,7 +195,7 @@ impl<'a, Io: AsyncRead + AsyncWrite> Session<'a, Io> {
             let reject = Box::new(reject);
             return Err(self.trouble(|server| Trouble::Refused { server, reject }));
         }
-        let (now, chance) = (self.shared.now(), self.chance.next());
+        let (now, chance) = (self.shared.now(), self.rng.fraction());
         let rejected = self.shared.change(|buffer| buffer.reject(&reject, now, chance));
         rejected.map_err(|error| self.never_sent(&error))
     }

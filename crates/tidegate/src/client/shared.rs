@@ -1,6 +1,6 @@
 use super::buffer::{BadNumbers, Buffer, Next, Taken, records_of};
 use super::config::ClientConfig;
-use super::error::{ClientError, SendError, Trouble, TrySendError};
+use super::error::{ClientError, ClientSendError, ClientTrySendError, Trouble};
 use super::rejections::{Rejections, Reporter};
 use super::stats::ClientStats;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use tidegate_core::usage::UsageRecord;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-/// What callers and the connection's task share.
+/// State shared by callers and the connection's task.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub config: ClientConfig,
@@ -23,7 +23,7 @@ pub(super) struct Shared {
     pub room: Notify,
     /// Something is over, or the client has ended.
     pub over: Notify,
-    /// Whether the task should end.
+    /// True once the task should end.
     pub stop: watch::Sender<bool>,
 }
 
@@ -62,22 +62,22 @@ impl Shared {
     }
 
     /// Takes as many of these from the first on as there is room for, and tells how many.
-    pub(super) fn push(&self, records: &[UsageRecord]) -> (usize, Result<(), TrySendError>) {
+    pub(super) fn push(&self, records: &[UsageRecord]) -> (usize, Result<(), ClientTrySendError>) {
         let now = self.now();
         let mut state = self.lock();
         if let Some(ended) = &state.ended {
-            return (0, Err(SendError::Ended(ended.clone()).into()));
+            return (0, Err(ClientSendError::Ended(ended.clone()).into()));
         }
         let (mut count, mut wake, mut result) = (0, false, Ok(()));
         for record in records {
             match state.buffer.push(record, now) {
                 Ok(taken) => wake |= taken == Taken::ToSend,
                 Err(NotAdded::Full) => {
-                    result = Err(TrySendError::Full);
+                    result = Err(ClientTrySendError::Full);
                     break;
                 }
                 Err(NotAdded::Refused(fault)) => {
-                    result = Err(SendError::Refused(fault).into());
+                    result = Err(ClientSendError::Refused(fault).into());
                     break;
                 }
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::frame::RejectReason;
 use tidegate_core::signal::BackpressureSignal;
 
-/// What a client holds and what it has done.
+/// Counts of a client: records it buffers, and totals since it started.
 #[derive(Clone, Debug, Default)]
 pub struct ClientStats {
     /// Records that were taken from callers.
@@ -37,21 +37,21 @@ pub struct ClientStats {
     pub connections: u64,
     /// Connections that broke, or could not be made.
     pub troubles: u64,
-    /// What was wrong with the last one.
+    /// The last connection failure.
     pub last_trouble: Option<Arc<Trouble>>,
-    /// Whether the server is reached now.
+    /// True while the client is connected.
     pub connected: bool,
-    /// What the server asks for now.
+    /// The current signal of the server.
     pub signal: BackpressureSignal,
     /// From when a batch's oldest record was taken until the batch was acknowledged, each record counted.
     pub latency: LatencyStats,
 }
 
-/// How often each reason was given.
+/// Number of rejections by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RejectCounts([u64; RejectReason::ALL.len()]);
 
-/// How long something took.
+/// Percentiles of a duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyStats {
     /// Half took at most this.
@@ -62,7 +62,7 @@ pub struct LatencyStats {
     pub max: Duration,
 }
 
-/// How long batches took, in microseconds up to an hour.
+/// Histogram of batch latency, in microseconds up to an hour.
 #[derive(Debug)]
 pub(super) struct Latencies {
     histogram: Option<Histogram<u64>>,
@@ -71,13 +71,13 @@ pub(super) struct Latencies {
 // === impl RejectCounts ===
 
 impl RejectCounts {
-    /// How often this reason was given.
+    /// Number of rejections for this reason.
     #[must_use]
     pub fn of(&self, reason: RejectReason) -> u64 {
         self.0[reason.index()]
     }
 
-    /// How often any reason was given.
+    /// Number of rejections for any reason.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()

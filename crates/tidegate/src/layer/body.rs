@@ -7,8 +7,8 @@ use std::task::{Context, Poll, ready};
 pin_project! {
     /// The body of a response, with the permit of its request.
     ///
-    /// The permit ends as soon as the body does, not when the body is dropped: a server may keep it around
-    /// for a while. The body of a refusal has no permit.
+    /// The permit ends as soon as the body does, not when the body is dropped: a server may drop it much later.
+    /// The body of a refusal has no permit.
     ///
     /// # Errors
     ///
@@ -16,7 +16,7 @@ pin_project! {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it before its end gives the place back at once, as [`Outcome::Ignored`].
+    /// Dropping the body before its end releases the permit at once, as [`Outcome::Ignored`].
     #[derive(Debug)]
     pub struct AdmittedBody<B> {
         #[pin]
@@ -55,7 +55,7 @@ impl<B: Body> Body for AdmittedBody<B> {
         match &frame {
             Some(Err(_)) => end(this.permit, Outcome::Dropped),
             None => end(this.permit, Outcome::Success),
-            // Nothing follows trailers, and a server need not ask whether something does.
+            // Nothing follows trailers, and a server need not poll again.
             Some(Ok(frame)) if frame.is_trailers() || this.body.is_end_stream() => {
                 end(this.permit, Outcome::Success);
             }

@@ -7,9 +7,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 pin_project! {
-    /// The response to come of an [`AdmissionService`](super::AdmissionService).
+    /// The future response of an [`AdmissionService`](super::AdmissionService).
     ///
-    /// Holds the permit until the response is there and its body takes the permit over.
+    /// The future owns the permit until the response is ready, then moves it into the body.
     ///
     /// # Panics
     ///
@@ -60,7 +60,7 @@ where
         match self.project().state.project() {
             StateProjection::Admitted { response, permit } => {
                 let result = ready!(response.poll(cx));
-                let permit = permit.take().expect("a future is not polled after it was ready");
+                let permit = permit.take().expect("polled after completion");
                 Poll::Ready(match result {
                     Ok(response) => Ok(response.map(|body| AdmittedBody::new(body, permit))),
                     Err(error) => {
@@ -70,7 +70,7 @@ where
                 })
             }
             StateProjection::Refused { response } => {
-                let response = response.take().expect("a future is not polled after it was ready");
+                let response = response.take().expect("polled after completion");
                 Poll::Ready(Ok(response.map(AdmittedBody::without_permit)))
             }
         }

@@ -1,10 +1,13 @@
 //! Admission as a tower layer for HTTP services.
 //!
-//! [`AdmissionLayer`] classifies each request, asks the tracker, and either passes the request on or answers
-//! with the refusal that the caller's closure makes of it. A permit lives until the body of the response has
-//! ended: a stream holds its place for as long as it flows.
+//! May use the decisions of `tidegate-core`, `http` and tower's traits. Must not know a runtime or a status code.
 //!
-//! | what happened | outcome of the permit |
+//! [`AdmissionLayer`] classifies each request and asks the tracker. An admitted request goes on to the inner
+//! service; a refused one gets the response of the caller's closure, and the layer adds `retry-after` (seconds)
+//! and `tidegate-retry-after-ms` from the measured rate at which requests end. A permit lives until the body of
+//! the response has ended: a stream occupies its slot for as long as it flows.
+//!
+//! | event | outcome of the permit |
 //! |---|---|
 //! | the body ended | success |
 //! | the service or the body failed | dropped |
@@ -14,7 +17,7 @@
 //!
 //! ```
 //! use bytes::Bytes;
-//! use http::{HeaderValue, Request, Response, StatusCode, header};
+//! use http::{Request, Response, StatusCode, header};
 //! use http_body_util::{BodyExt, Full};
 //! use std::convert::Infallible;
 //! use std::sync::Arc;
@@ -37,7 +40,6 @@
 //!     |refusal: Refusal| {
 //!         let mut response = Response::new(Body::from(refusal.to_string()));
 //!         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-//!         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
 //!         response
 //!     },
 //! );
@@ -46,12 +48,13 @@
 //! }));
 //! let report = || Request::get("/report").body(Body::default()).expect("a valid request");
 //!
-//! let first = service.clone().oneshot(report()).await.expect("it can't fail");
-//! let second = service.clone().oneshot(report()).await.expect("it can't fail");
+//! let first = service.clone().oneshot(report()).await.expect("infallible");
+//! let second = service.clone().oneshot(report()).await.expect("infallible");
 //! assert_eq!(first.status(), StatusCode::OK);
 //! assert_eq!(second.status(), StatusCode::SERVICE_UNAVAILABLE, "the first has not been read yet");
+//! assert!(second.headers().contains_key(header::RETRY_AFTER));
 //!
-//! let answer = first.into_body().collect().await.expect("it can't fail").to_bytes();
+//! let answer = first.into_body().collect().await.expect("infallible").to_bytes();
 //! assert_eq!(answer, "done");
 //! assert_eq!(tracker.stats().low_in_flight, 0);
 //! # }
@@ -59,6 +62,7 @@
 
 mod body;
 mod future;
+mod retry_after;
 mod service;
 
 pub use body::AdmittedBody;

@@ -1,4 +1,6 @@
+use super::retry_after::MeasuredRetryAfter;
 use super::{AdmissionFuture, AdmittedBody};
+use crate::admission::RetryBounds;
 use crate::{InFlightTracker, MessagePriority, Refusal};
 use http::{Request, Response};
 use std::fmt;
@@ -9,25 +11,26 @@ use tower_service::Service;
 
 /// Puts admission by priority in front of an HTTP service.
 ///
-/// `classify` gives each request its priority from its head; `refuse` makes the answer to a request that was
+/// `classify` gives each request its priority from its head; `refuse` builds the response to a request that is
 /// not admitted. Both run on the path of every request and should do little. This crate knows no status code:
-/// the closure picks it.
+/// the closure chooses it. The layer adds the Retry-After, unless the closure has set one.
 ///
 /// Layers that share a tracker share its limits. See the [module](super) for an example.
 #[derive(Clone)]
 pub struct AdmissionLayer<C, R> {
     tracker: Arc<InFlightTracker>,
+    retry_after: Arc<MeasuredRetryAfter>,
     classify: C,
     refuse: R,
 }
 
-/// A service behind admission, as [`AdmissionLayer`] makes it.
+/// A service behind admission, built by [`AdmissionLayer`].
 ///
-/// It decides in `call` and never in `poll_ready`: a service that is ready, or cloned, but has no request
-/// holds no place. Idle connections therefore cost nobody anything.
+/// The service decides in `call` and never in `poll_ready`: a service that is ready, or cloned, but has no
+/// request occupies no slot. Idle connections therefore cost nothing.
 ///
-/// A refusal does not reach the inner service. What that reserved when it became ready stays reserved for the
-/// next request through the same clone, or is given back when the clone is dropped.
+/// A refused request does not reach the inner service. Capacity that the inner service reserved when it became
+/// ready stays reserved for the next request through the same clone, or is released when the clone is dropped.
 ///
 /// # Errors
 ///
@@ -35,11 +38,11 @@ pub struct AdmissionLayer<C, R> {
 ///
 /// # Panics
 ///
-/// Only if a closure or the inner service does. A place that was taken is given back.
+/// Only if a closure or the inner service does. The permit is then released.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future, or the body of its response, gives the place back at once.
+/// Dropping the future, or the body of its response, releases the permit at once.
 #[derive(Clone)]
 pub struct AdmissionService<S, C, R> {
     inner: S,
@@ -55,7 +58,15 @@ impl<C, R> AdmissionLayer<C, R> {
     /// the types of closures' arguments out; the compiler can't infer them from here.
     #[must_use]
     pub fn new(tracker: Arc<InFlightTracker>, classify: C, refuse: R) -> Self {
-        Self { tracker, classify, refuse }
+        let retry_after = Arc::new(MeasuredRetryAfter::new(&tracker, RetryBounds::default()));
+        Self { tracker, retry_after, classify, refuse }
+    }
+
+    /// Sets the shortest and the longest Retry-After; by default 50 ms and 30 s.
+    #[must_use]
+    pub fn retry_bounds(self, bounds: RetryBounds) -> Self {
+        let retry_after = Arc::new(MeasuredRetryAfter::new(&self.tracker, bounds));
+        Self { retry_after, ..self }
     }
 }
 
@@ -91,12 +102,16 @@ where
     }
 
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
-        let priority = (self.admission.classify)(&request);
-        match self.admission.tracker.try_admit_owned(priority) {
-            // Called on the very service that was polled ready: nothing is awaited in between, so no clone
-            // has to be left in its place.
+        let AdmissionLayer { tracker, retry_after, classify, refuse } = &self.admission;
+        retry_after.observe(tracker);
+        match tracker.try_acquire_owned(classify(&request)) {
+            // The service that was polled ready is called before anything is awaited, so it needs no clone.
             Ok(permit) => AdmissionFuture::admitted(self.inner.call(request), permit),
-            Err(refusal) => AdmissionFuture::refused((self.admission.refuse)(refusal)),
+            Err(refusal) => {
+                let mut response = refuse(refusal);
+                retry_after.insert(refusal, response.headers_mut());
+                AdmissionFuture::refused(response)
+            }
         }
     }
 }

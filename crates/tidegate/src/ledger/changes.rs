@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// That something changed, for all who wait for it. Each clone remembers by itself what it has seen.
+/// Change notification for all waiters. Each clone remembers the last change that it has seen.
 #[derive(Debug)]
 pub(super) struct Changes {
     count: watch::Sender<u64>,

@@ -4,13 +4,13 @@ use tidegate_core::capacity::LedgerRefused;
 /// returns when its time runs out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
-    /// It can't be reached now, and may be later.
+    /// The ledger can't be reached now; a retry may succeed.
     #[error("the ledger of slots can't be reached: {0}")]
     Unavailable(String),
-    /// It is not one, or not one for us.
+    /// The address names no ledger, or access is denied.
     #[error("the ledger of slots can't be used: {0}")]
     Unusable(String),
-    /// It does not do that. Nothing changed.
+    /// The ledger refuses the request. Nothing changed.
     #[error("the ledger of slots refuses: {0}")]
     Refused(#[from] LedgerRefused),
 }
@@ -18,7 +18,7 @@ pub enum LedgerError {
 // === impl LedgerError ===
 
 impl LedgerError {
-    /// Whether trying again later may help.
+    /// True if a later retry may succeed.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {

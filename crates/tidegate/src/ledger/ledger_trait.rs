@@ -86,8 +86,8 @@ pub trait Ledger: Send + Sync + 'static {
     /// The executor itself has told what it runs: leases of others that were granted before `asked_after` (a fence
     /// that [`latest_fence`](Self::latest_fence) gave before the executor was asked) are ended. Returns how many.
     ///
-    /// What is on its way to the executor does not run there yet. So take the fence, wait for as long as a
-    /// submission may take, then ask the executor; name among the running what it has reserved, too.
+    /// An execution on its way to the executor does not run there yet. Therefore take the fence, wait for as long
+    /// as a submission may take, then ask the executor; include its reservations in `running`.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// When the ledger can't be asked.
     fn latest_fence(&self) -> impl Future<Output = Result<u64, LedgerError>> + Send;
 
-    /// How many slots of an executor are held.
+    /// Number of leased slots of an executor.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ pub enum NotALedgerUrl {
     /// There is nothing.
     #[error("the ledger's address is empty: give memory: or redis://host:port/database")]
     Empty,
-    /// It is the address of something else.
+    /// The address has another scheme.
     #[error("{0}: is no ledger of slots: give memory: or redis://host:port/database")]
     OtherScheme(String),
     /// There is no TLS.

@@ -77,7 +77,7 @@ impl MemoryLedger {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long until time itself may free a slot.
+    /// Time until a slot may become free by expiry.
     fn wait_max(&self) -> Duration {
         let next = self.lock().next_expiry();
         let now = self.started.elapsed();

@@ -1,4 +1,6 @@
-//! Who holds the slots of executors: in this process, or among several managers that share them.
+//! Slot ledgers: leases of executor slots, in this process or shared by several managers.
+//!
+//! May use `tidegate-core`'s slot ledger, tokio and Redis. Must not know tasks or how they are executed.
 //!
 //! A [`Ledger`] is [`MemoryLedger`] or, shared by URL, [`RedisLedger`]; [`AnyLedger`] is whichever its address
 //! says.

@@ -3,16 +3,16 @@ use std::time::Duration;
 use tidegate_core::outbox::{QueueConfig, QueueConfigError};
 use tidegate_core::retry::{BudgetLimits, Safety};
 
-/// How an [`OutgoingRequestManager`](super::OutgoingRequestManager) queues, sends and retries.
+/// Configuration of an [`OutgoingRequestManager`](super::OutgoingRequestManager): queues, timeouts and retries.
 #[derive(Clone, Copy, Debug)]
 pub struct OutgoingConfig {
     /// The queue of each destination.
     pub queue: QueueConfig,
     /// Destinations at the same time, 1 … 100,000; 1,000 by default.
     pub max_destinations: usize,
-    /// How long one attempt may take, more than 0; 10 s by default.
+    /// Longest duration of one attempt, more than 0; 10 s by default.
     pub attempt_timeout: Duration,
-    /// How long after it was enqueued a message is still sent, more than 0; 60 s by default. A caller that
+    /// Longest time from enqueueing to sending, more than 0; 60 s by default. A caller that
     /// waits is answered at most one attempt and one backoff later than that.
     pub message_timeout: Duration,
     /// Attempts for one message, the first included, 1 or more; 5 by default.
@@ -21,10 +21,10 @@ pub struct OutgoingConfig {
     pub backoff_base: Duration,
     /// The longest wait after any failure; 5 s by default.
     pub backoff_cap: Duration,
-    /// Whether a message that may have been delivered may be sent again. [`Safety::Once`] by default: it is handed
-    /// back instead.
+    /// Retry policy for a message that may have been delivered. [`Safety::Once`] by default: it is handed back
+    /// instead.
     pub safety: Safety,
-    /// How many sends of each destination may be retries. A batch counts as one send.
+    /// Share of the sends of each destination that may be retries. A batch counts as one send.
     pub budget: BudgetLimits,
     /// Messages that the [`HandBack`](super::HandBack) holds, 1 … 1,000,000; 1,000 by default.
     pub hand_back_size: usize,
@@ -41,7 +41,7 @@ pub enum OutgoingConfigError {
     Range {
         /// The field.
         field: &'static str,
-        /// What it has to be.
+        /// The valid range.
         range: &'static str,
     },
     /// There is no tokio runtime here to start senders on.
@@ -51,7 +51,7 @@ pub enum OutgoingConfigError {
 // === impl OutgoingConfig ===
 
 impl OutgoingConfig {
-    /// Whether a manager can be made of this.
+    /// Checks the ranges of all fields.
     ///
     /// # Errors
     ///

@@ -1,13 +1,15 @@
-use super::error::{Cause, SendError};
-use super::hand_back::Failed;
+use super::error::{OutgoingSendError, SendFailure};
 use super::transport::Transport;
+use std::fmt;
 use tidegate_core::admission::MessageClass;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// What a caller that waits for its message will be told.
-pub(super) type Answer<T> =
-    Result<<T as Transport>::Reply, SendError<<T as Transport>::Message, <T as Transport>::Error>>;
+/// Answer to a caller that waits for its message.
+pub(super) type Answer<T> = Result<
+    <T as Transport>::Reply,
+    OutgoingSendError<<T as Transport>::Message, <T as Transport>::Error>,
+>;
 
 /// A message on its way.
 pub(super) struct Envelope<T: Transport> {
@@ -20,16 +22,26 @@ pub(super) struct Ticket<T: Transport> {
     pub(super) class: MessageClass,
     pub(super) expires: Instant,
     pub(super) attempts: u32,
-    /// Whether one of these attempts may have delivered it.
+    /// True if one of these attempts may have delivered it.
     pub(super) maybe_delivered: bool,
-    /// Who waits for it, if anyone does.
+    /// The waiting caller, if there is one.
     pub(super) waiter: Option<oneshot::Sender<Answer<T>>>,
+}
+
+/// An undelivered message that no caller waited for.
+pub struct FailedMessage<T: Transport> {
+    /// Its destination.
+    pub destination: T::Destination,
+    /// The class with which it was enqueued.
+    pub class: MessageClass,
+    /// The message and the cause.
+    pub error: OutgoingSendError<T::Message, T::Error>,
 }
 
 // === impl Envelope ===
 
 impl<T: Transport> Envelope<T> {
-    /// Whether its caller has stopped waiting.
+    /// True if its caller has stopped waiting.
     pub(super) fn is_withdrawn(&self) -> bool {
         self.ticket.waiter.as_ref().is_some_and(oneshot::Sender::is_closed)
     }
@@ -39,19 +51,19 @@ impl<T: Transport> Envelope<T> {
     pub(super) fn fail(
         self,
         destination: &T::Destination,
-        cause: Cause<T::Error>,
-    ) -> Option<Failed<T>> {
+        cause: SendFailure<T::Error>,
+    ) -> Option<FailedMessage<T>> {
         if self.is_withdrawn() && self.ticket.attempts == 0 {
             return None;
         }
         let Ticket { class, attempts, maybe_delivered, waiter, .. } = self.ticket;
-        let error = SendError { message: self.message, cause, attempts, maybe_delivered };
+        let error = OutgoingSendError { message: self.message, cause, attempts, maybe_delivered };
         let error = match waiter {
             // A waiter that has left meanwhile returns it.
             Some(waiter) => waiter.send(Err(error)).err()?.err()?,
             None => error,
         };
-        Some(Failed { destination: destination.clone(), class, error })
+        Some(FailedMessage { destination: destination.clone(), class, error })
     }
 }
 
@@ -64,5 +76,17 @@ impl<T: Transport> Ticket<T> {
             // A caller that has left does not want the reply.
             let _ = waiter.send(Ok(reply));
         }
+    }
+}
+
+// === impl FailedMessage ===
+
+impl<T: Transport> fmt::Debug for FailedMessage<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FailedMessage")
+            .field("destination", &self.destination)
+            .field("class", &self.class)
+            .field("error", &self.error)
+            .finish()
     }
 }

@@ -3,15 +3,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::outbox::{QueueState, RefusedReason};
 
-/// A message was not taken: here it is.
+/// A message that was not accepted, with the reason.
 pub struct EnqueueError<M> {
     /// The message.
     pub message: M,
     /// Why it was not taken.
     pub reason: EnqueueReason,
-    /// How full the destination's queue is; healthy when it has none.
+    /// State of the destination's queue; healthy without a queue.
     pub state: QueueState,
-    /// How long to wait before trying again.
+    /// Wait before the next attempt.
     pub delay: Duration,
 }
 
@@ -29,23 +29,23 @@ pub enum EnqueueReason {
     Closed,
 }
 
-/// A message was not delivered, as far as is known: here it is.
-pub struct SendError<M, E> {
+/// A message that is not known to be delivered, with the cause.
+pub struct OutgoingSendError<M, E> {
     /// The message.
     pub message: M,
-    /// What ended it.
-    pub cause: Cause<E>,
-    /// How often it was sent.
+    /// The cause.
+    pub cause: SendFailure<E>,
+    /// Number of times that it was sent.
     pub attempts: u32,
-    /// Whether it may have been delivered all the same: the answer is what was lost. Sending it again may then
-    /// deliver it twice.
+    /// True if it may have been delivered and only the answer was lost. Sending it again may then deliver it
+    /// twice.
     pub maybe_delivered: bool,
 }
 
-/// What ended a message.
+/// Cause of a failed send.
 #[derive(Debug)]
-pub enum Cause<E> {
-    /// It was not taken in the first place.
+pub enum SendFailure<E> {
+    /// The queue did not accept it.
     NotTaken(EnqueueReason),
     /// Newer messages filled the queue and took its place.
     Displaced,
@@ -67,9 +67,9 @@ pub enum Cause<E> {
 
 impl<M> EnqueueError<M> {
     /// The same as the end of a message that was to be waited for.
-    pub(super) fn into_send_error<E>(self) -> SendError<M, E> {
-        let cause = Cause::NotTaken(self.reason);
-        SendError { message: self.message, cause, attempts: 0, maybe_delivered: false }
+    pub(super) fn into_send_error<E>(self) -> OutgoingSendError<M, E> {
+        let cause = SendFailure::NotTaken(self.reason);
+        OutgoingSendError { message: self.message, cause, attempts: 0, maybe_delivered: false }
     }
 }
 
@@ -108,12 +108,12 @@ impl fmt::Display for EnqueueReason {
     }
 }
 
-// === impl SendError ===
+// === impl OutgoingSendError ===
 
 /// Without the message, which need not be printable.
-impl<M, E: fmt::Debug> fmt::Debug for SendError<M, E> {
+impl<M, E: fmt::Debug> fmt::Debug for OutgoingSendError<M, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendError")
+        f.debug_struct("OutgoingSendError")
             .field("cause", &self.cause)
             .field("attempts", &self.attempts)
             .field("maybe_delivered", &self.maybe_delivered)
@@ -121,7 +121,7 @@ impl<M, E: fmt::Debug> fmt::Debug for SendError<M, E> {
     }
 }
 
-impl<M, E> fmt::Display for SendError<M, E> {
+impl<M, E> fmt::Display for OutgoingSendError<M, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let attempts = self.attempts;
         let doubt = if self.maybe_delivered { "; it may have been delivered" } else { "" };
@@ -129,18 +129,18 @@ impl<M, E> fmt::Display for SendError<M, E> {
     }
 }
 
-impl<M, E: std::error::Error + 'static> std::error::Error for SendError<M, E> {
+impl<M, E: std::error::Error + 'static> std::error::Error for OutgoingSendError<M, E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.cause {
-            Cause::Transport(error) => Some(error.as_ref()),
+            SendFailure::Transport(error) => Some(error.as_ref()),
             _ => None,
         }
     }
 }
 
-// === impl Cause ===
+// === impl SendFailure ===
 
-impl<E> Clone for Cause<E> {
+impl<E> Clone for SendFailure<E> {
     fn clone(&self) -> Self {
         match self {
             Self::NotTaken(reason) => Self::NotTaken(*reason),
@@ -155,7 +155,7 @@ impl<E> Clone for Cause<E> {
     }
 }
 
-impl<E> fmt::Display for Cause<E> {
+impl<E> fmt::Display for SendFailure<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotTaken(reason) => return reason.fmt(f),

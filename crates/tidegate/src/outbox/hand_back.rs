@@ -1,49 +1,26 @@
-use super::envelope::Envelope;
-use super::error::{Cause, SendError};
+use super::envelope::{Envelope, FailedMessage};
+use super::error::SendFailure;
 use super::transport::Transport;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use tidegate_core::admission::MessageClass;
 use tokio::sync::mpsc;
 
-/// A message that nobody waited for and that was not delivered.
-pub struct Failed<T: Transport> {
-    /// Where it should have gone.
-    pub destination: T::Destination,
-    /// The class with which it was enqueued.
-    pub class: MessageClass,
-    /// The message itself, and what ended it.
-    pub error: SendError<T::Message, T::Error>,
-}
-
-/// Where messages come back that nobody waited for.
+/// Receives undelivered messages that no caller waited for.
 ///
-/// It holds as many as [`OutgoingConfig::hand_back_size`](super::OutgoingConfig::hand_back_size) says. What
-/// comes while it is full, or after it was dropped, is counted in
+/// Capacity: [`OutgoingConfig::hand_back_size`](super::OutgoingConfig::hand_back_size). A message that finds it
+/// full, or dropped, is counted in
 /// [`ManagerTotals::hand_back_lost`](super::ManagerTotals::hand_back_lost): that count is zero in a program
 /// that reads it.
 pub struct HandBack<T: Transport> {
-    receiver: mpsc::Receiver<Failed<T>>,
+    receiver: mpsc::Receiver<FailedMessage<T>>,
 }
 
-/// The manager's end of it.
+/// Sending end, owned by the manager.
 pub(super) struct HandBackSender<T: Transport> {
-    sender: mpsc::Sender<Failed<T>>,
+    sender: mpsc::Sender<FailedMessage<T>>,
     handed_back: AtomicU64,
     lost: AtomicU64,
-}
-
-// === impl Failed ===
-
-impl<T: Transport> fmt::Debug for Failed<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Failed")
-            .field("destination", &self.destination)
-            .field("class", &self.class)
-            .field("error", &self.error)
-            .finish()
-    }
 }
 
 // === impl HandBack ===
@@ -54,17 +31,17 @@ impl<T: Transport> HandBack<T> {
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
-    pub async fn recv(&mut self) -> Option<Failed<T>> {
+    pub async fn recv(&mut self) -> Option<FailedMessage<T>> {
         self.receiver.recv().await
     }
 
     /// The next message, if one is there.
-    pub fn try_recv(&mut self) -> Option<Failed<T>> {
+    pub fn try_recv(&mut self) -> Option<FailedMessage<T>> {
         self.receiver.try_recv().ok()
     }
 
     /// The same for those who poll.
-    pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<Failed<T>>> {
+    pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<FailedMessage<T>>> {
         self.receiver.poll_recv(context)
     }
 }
@@ -80,8 +57,8 @@ impl<T: Transport> fmt::Debug for HandBack<T> {
 impl<T: Transport> HandBackSender<T> {
     pub(super) fn new(size: usize) -> (Self, HandBack<T>) {
         let (sender, receiver) = mpsc::channel(size);
-        let ours = Self { sender, handed_back: AtomicU64::new(0), lost: AtomicU64::new(0) };
-        (ours, HandBack { receiver })
+        let sender = Self { sender, handed_back: AtomicU64::new(0), lost: AtomicU64::new(0) };
+        (sender, HandBack { receiver })
     }
 
     /// Gives a message that ended to whoever waits for it, or else hands it back.
@@ -89,14 +66,14 @@ impl<T: Transport> HandBackSender<T> {
         &self,
         destination: &T::Destination,
         envelope: Envelope<T>,
-        cause: Cause<T::Error>,
+        cause: SendFailure<T::Error>,
     ) {
         if let Some(failed) = envelope.fail(destination, cause) {
             self.hand_back(failed);
         }
     }
 
-    pub(super) fn hand_back(&self, failed: Failed<T>) {
+    pub(super) fn hand_back(&self, failed: FailedMessage<T>) {
         let count = match self.sender.try_send(failed) {
             Ok(()) => &self.handed_back,
             Err(_) => &self.lost,

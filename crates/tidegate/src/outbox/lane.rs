@@ -1,8 +1,8 @@
 //! Implementation: what a destination's producers and its sender share.
 
+use super::envelope::FailedMessage;
 use super::envelope::{Envelope, Ticket};
 use super::error::{EnqueueError, EnqueueReason};
-use super::hand_back::Failed;
 use super::transport::{Destination, Transport};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,10 @@ use tidegate_core::outbox::{
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Whether a lane takes messages and its sender goes on. It only ever moves down this list.
+/// Life cycle of a lane. Moves only down this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mode {
-    /// It does.
+    /// Accepts messages, and its sender runs.
     Open,
     /// Nothing new is taken; the sender ends when all is sent.
     Draining,
@@ -47,10 +47,10 @@ struct Inner<T: Transport> {
     /// The sender sleeps until so many messages wait; nobody has to wake one that is busy.
     wake_at: usize,
     sender: SenderStats,
-    unsent: Vec<Failed<T>>,
+    unsent: Vec<FailedMessage<T>>,
 }
 
-/// What the sender finds when it looks.
+/// State of the lane as its sender finds it.
 enum Look {
     Ready,
     Wait,
@@ -171,7 +171,7 @@ impl<T: Transport> Lane<T> {
         }
     }
 
-    pub(super) fn take_unsent(&self) -> Vec<Failed<T>> {
+    pub(super) fn take_unsent(&self) -> Vec<FailedMessage<T>> {
         std::mem::take(&mut self.lock().unsent)
     }
 
@@ -281,7 +281,7 @@ impl<T: Transport> Lane<T> {
     }
 
     /// Leaves what was not sent to whoever waits for the end.
-    pub(super) fn announce_end(&self, unsent: Vec<Failed<T>>) {
+    pub(super) fn announce_end(&self, unsent: Vec<FailedMessage<T>>) {
         let mut inner = self.lock();
         inner.unsent = unsent;
         inner.announced = true;

@@ -1,7 +1,8 @@
 use super::config::{OutgoingConfig, OutgoingConfigError};
+use super::envelope::FailedMessage;
 use super::envelope::{Answer, Envelope, Ticket};
-use super::error::{Cause, EnqueueError, EnqueueReason, SendError};
-use super::hand_back::{Failed, HandBack, HandBackSender};
+use super::error::{EnqueueError, EnqueueReason, OutgoingSendError, SendFailure};
+use super::hand_back::{HandBack, HandBackSender};
 use super::lane::Lane;
 use super::sender::{Sender, Shared, far};
 use super::transport::Transport;
@@ -33,7 +34,7 @@ pub struct OutgoingRequestManager<T: Transport> {
     destinations_refused: AtomicU64,
 }
 
-/// What a manager has done beside its destinations' own counts.
+/// Totals of a manager beyond the counts of its destinations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ManagerTotals {
     /// Destinations there are now.
@@ -110,7 +111,7 @@ impl<T: Transport> OutgoingRequestManager<T> {
     ) -> Result<Put<T::Message>, EnqueueError<T::Message>> {
         let put = self.put(destination, self.envelope(class, message, None)).map_err(opened)?;
         let Put { state, level, delay, dropped } = put;
-        let displaced = |dropped: Envelope<T>| dropped.fail(destination, Cause::Displaced);
+        let displaced = |dropped: Envelope<T>| dropped.fail(destination, SendFailure::Displaced);
         let dropped = dropped.and_then(displaced).map(|failed| failed.error.message);
         Ok(Put { state, level, delay, dropped })
     }
@@ -138,13 +139,13 @@ impl<T: Transport> OutgoingRequestManager<T> {
         destination: &T::Destination,
         class: MessageClass,
         message: T::Message,
-    ) -> Result<T::Reply, SendError<T::Message, T::Error>> {
+    ) -> Result<T::Reply, OutgoingSendError<T::Message, T::Error>> {
         let (waiter, answer) = oneshot::channel();
         let put = self
             .put(destination, self.envelope(class, message, Some(waiter)))
             .map_err(|error| opened(error).into_send_error())?;
         if let Some(dropped) = put.dropped {
-            self.shared.hand_back.give_up(destination, dropped, Cause::Displaced);
+            self.shared.hand_back.give_up(destination, dropped, SendFailure::Displaced);
         }
         match answer.await {
             Ok(answer) => answer,
@@ -160,7 +161,7 @@ impl<T: Transport> OutgoingRequestManager<T> {
     /// # Cancel safety
     ///
     /// Dropped, the manager stays closed and goes on sending. It can be called again, for the rest.
-    pub async fn shutdown(&self, grace: Duration) -> Vec<Failed<T>> {
+    pub async fn shutdown(&self, grace: Duration) -> Vec<FailedMessage<T>> {
         let lanes: Vec<_> = {
             let mut lanes = self.write();
             lanes.closed = true;
@@ -187,7 +188,7 @@ impl<T: Transport> OutgoingRequestManager<T> {
         self.read().open.get(destination).map(|lane| lane.stats())
     }
 
-    /// What it has done beside that.
+    /// Totals beyond the counts of destinations.
     #[must_use]
     pub fn totals(&self) -> ManagerTotals {
         ManagerTotals {

@@ -1,4 +1,6 @@
-//! What goes out: one bounded queue and one sender for each destination, so that a slow one holds up nobody else.
+//! Outgoing messages: one bounded queue and one sender for each destination, so that a slow one delays no other.
+//!
+//! May use the decisions of `tidegate-core` and tokio. Must not know a protocol: that is the [`Transport`]'s.
 //!
 //! [`OutgoingRequestManager`] takes messages without waiting and tells the producer how full the destination's
 //! queue is; its senders deliver them through a [`Transport`], in order, with a deadline, and again where that
@@ -55,7 +57,6 @@
 //! # }
 //! ```
 
-mod chance;
 mod config;
 mod envelope;
 mod error;
@@ -66,8 +67,9 @@ mod sender;
 mod transport;
 
 pub use config::{OutgoingConfig, OutgoingConfigError};
-pub use error::{Cause, EnqueueError, EnqueueReason, SendError};
-pub use hand_back::{Failed, HandBack};
+pub use envelope::FailedMessage;
+pub use error::{EnqueueError, EnqueueReason, OutgoingSendError, SendFailure};
+pub use hand_back::HandBack;
 pub use manager::{ManagerTotals, OutgoingRequestManager};
 pub use tidegate_core::outbox::{
     DestinationQueueStats, DestinationSlow, Put, QueueConfig, QueueConfigError, QueueDelays,

@@ -1,12 +1,12 @@
 //! Implementation: the loop that empties one destination's queue.
 
-use super::chance::Chance;
 use super::config::OutgoingConfig;
 use super::envelope::{Envelope, Ticket};
-use super::error::Cause;
+use super::error::SendFailure;
 use super::hand_back::HandBackSender;
 use super::lane::{Lane, Mode};
 use super::transport::{Delivery, Transport, Undelivered};
+use crate::rng::Rng;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tidegate_core::retry::{Failure, RetryBudget, Safety, full_jitter};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// What all senders of a manager share.
+/// State shared by all senders of a manager.
 pub(super) struct Shared<T: Transport> {
     pub(super) transport: T,
     pub(super) config: OutgoingConfig,
@@ -29,20 +29,20 @@ pub(super) struct Shared<T: Transport> {
 
 /// The sender of one destination.
 ///
-/// What it has in hand stays in its fields while it is being sent: whatever ends the send, or the sender
-/// itself, the messages are still there to be given to somebody.
+/// Messages stay in its fields while they are being sent: if the send or the sender itself is cancelled, they
+/// can still be handed back.
 pub(super) struct Sender<T: Transport> {
     shared: Arc<Shared<T>>,
     lane: Arc<Lane<T>>,
     budget: RetryBudget,
-    chance: Chance,
+    rng: Rng,
     /// Attempts that have failed since the last one that did not.
     failures: u32,
     messages: Vec<T::Message>,
     tickets: Vec<Ticket<T>>,
 }
 
-/// How an attempt ended.
+/// Result of an attempt.
 enum Attempt<T: Transport> {
     Answered(Delivery<T::Reply, T::Error>),
     TimedOut,
@@ -56,7 +56,7 @@ impl<T: Transport> Sender<T> {
     pub(super) fn new(shared: Arc<Shared<T>>, lane: Arc<Lane<T>>, number: u64) -> Self {
         Self {
             budget: RetryBudget::new(shared.config.budget),
-            chance: Chance::new(shared.config.seed, number),
+            rng: Rng::stream(shared.config.seed, number),
             failures: 0,
             messages: Vec::new(),
             tickets: Vec::new(),
@@ -75,8 +75,8 @@ impl<T: Transport> Sender<T> {
             match self.attempt().await {
                 Attempt::Answered(Ok(replies)) => self.delivered(replies),
                 Attempt::Answered(Err(undelivered)) => self.undelivered(undelivered),
-                Attempt::TimedOut => self.failed(Cause::TimedOut, Failure::Lost),
-                Attempt::Panicked => self.failed(Cause::Panicked, Failure::Lost),
+                Attempt::TimedOut => self.failed(SendFailure::TimedOut, Failure::Lost),
+                Attempt::Panicked => self.failed(SendFailure::Panicked, Failure::Lost),
                 Attempt::Stopped => return,
             }
             self.back_off().await;
@@ -106,7 +106,7 @@ impl<T: Transport> Sender<T> {
         let max = self.shared.batch_max;
         let expired = self.lane.take(max, now, &mut self.messages, &mut self.tickets);
         for envelope in expired {
-            self.give_up(envelope, Cause::Expired);
+            self.give_up(envelope, SendFailure::Expired);
         }
     }
 
@@ -134,14 +134,14 @@ impl<T: Transport> Sender<T> {
         self.failures = 0;
         self.answer(replies);
         if !self.tickets.is_empty() {
-            self.failed(Cause::NoReply, Failure::Lost);
+            self.failed(SendFailure::NoReply, Failure::Lost);
         }
     }
 
     fn undelivered(&mut self, undelivered: Undelivered<T::Reply, T::Error>) {
         let Undelivered { replies, failure, error } = undelivered;
         self.answer(replies);
-        self.failed(Cause::Transport(Arc::new(error)), failure);
+        self.failed(SendFailure::Transport(Arc::new(error)), failure);
     }
 
     /// Gives the first messages of the batch their replies.
@@ -157,7 +157,7 @@ impl<T: Transport> Sender<T> {
 
     /// Puts what is left of the batch back to the head of the queue where it may be sent again, and gives up
     /// the rest.
-    fn failed(&mut self, cause: Cause<T::Error>, failure: Failure) {
+    fn failed(&mut self, cause: SendFailure<T::Error>, failure: Failure) {
         self.failures = match failure {
             // The message is at fault. The destination is there, and has said so.
             Failure::Final => 0,
@@ -183,7 +183,7 @@ impl<T: Transport> Sender<T> {
             self.give_up(envelope, cause.clone());
         }
         for envelope in self.lane.put_back(again) {
-            self.give_up(envelope, Cause::Displaced);
+            self.give_up(envelope, SendFailure::Displaced);
         }
     }
 
@@ -204,7 +204,7 @@ impl<T: Transport> Sender<T> {
     async fn back_off(&mut self) {
         let Some(doublings) = self.failures.checked_sub(1) else { return };
         let config = &self.shared.config;
-        let chance = self.chance.next();
+        let chance = self.rng.fraction();
         let wait = full_jitter(config.backoff_base, config.backoff_cap, doublings, chance);
         let _ = timeout(wait, self.lane.stopped()).await;
     }
@@ -214,7 +214,7 @@ impl<T: Transport> Sender<T> {
         together.map(|(message, ticket)| Envelope { message, ticket })
     }
 
-    fn give_up(&self, envelope: Envelope<T>, cause: Cause<T::Error>) {
+    fn give_up(&self, envelope: Envelope<T>, cause: SendFailure<T::Error>) {
         self.shared.hand_back.give_up(&self.lane.destination, envelope, cause);
     }
 
@@ -231,7 +231,7 @@ impl<T: Transport> Drop for Sender<T> {
         let (queued, mode) = self.lane.close(in_hand.len());
         let mut unsent = Vec::new();
         for envelope in in_hand.into_iter().chain(queued) {
-            let failed = envelope.fail(&self.lane.destination, Cause::Closed);
+            let failed = envelope.fail(&self.lane.destination, SendFailure::Closed);
             match (failed, mode) {
                 (Some(failed), Mode::Draining | Mode::Stopped) => unsent.push(failed),
                 (Some(failed), Mode::Open | Mode::Abandoned) => {

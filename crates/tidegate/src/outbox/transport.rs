@@ -12,18 +12,18 @@ pub trait Destination: Clone + Ord + fmt::Debug + Send + Sync + 'static {
     fn port(&self) -> u16;
 }
 
-/// How messages reach a destination.
+/// Delivers messages to a destination.
 ///
 /// One sender for each destination calls it, so there is never more than one [`send`](Self::send) under way to a
 /// destination, and sends to different destinations do not wait for each other.
 pub trait Transport: Send + Sync + 'static {
     /// Where messages go.
     type Destination: Destination;
-    /// What is sent. Shared and not given away: a send that is cut short can't lose it.
+    /// The message. Borrowed for a send: a cancelled send can't lose it.
     type Message: Send + Sync + 'static;
-    /// What the destination answers to one message.
+    /// The destination's answer to one message.
     type Reply: Send + 'static;
-    /// What can go wrong.
+    /// Error of a send.
     type Error: std::error::Error + Send + Sync + 'static;
 
     /// Messages that one send takes at the most; 1 says that this transport can't batch. Asked once, when a
@@ -56,7 +56,7 @@ pub trait Transport: Send + Sync + 'static {
     }
 }
 
-/// How a send ended: with a reply for each message of the batch, or not.
+/// Result of a send: a reply for each message of the batch, or the failure.
 pub type Delivery<R, E> = Result<Vec<R>, Undelivered<R, E>>;
 
 /// A send failed; all of the batch, or all but its first messages.
@@ -64,9 +64,9 @@ pub type Delivery<R, E> = Result<Vec<R>, Undelivered<R, E>>;
 pub struct Undelivered<R, E> {
     /// The replies to the messages that were delivered before it failed: as many as the first of the batch.
     pub replies: Vec<R>,
-    /// What is known of the others. After [`Failure::Lost`] they may have been delivered.
+    /// State of the other messages. After [`Failure::Lost`] they may have been delivered.
     pub failure: Failure,
-    /// What went wrong.
+    /// The error.
     pub error: E,
 }
 

@@ -2,8 +2,8 @@ use super::common::Common;
 use super::config::{PipelineConfig, PipelineConfigError};
 use super::entrance::Entrance;
 use super::item::{Chunk, Parsed, Piece, Priced};
-use super::regulate::{Probe, Regulator, window};
-use super::stages::{Accept, Evaluate, Keeper, Parse, Reassemble, Relay};
+use super::measure::regulator::{Probe, Regulator, window};
+use super::stages::{Accept, Evaluate, Parse, Reassemble, Relay, StoreStage};
 use super::view::PipelineView;
 use crate::channel::{Weigh, WindowedReceiver, WindowedSender, windowed};
 use crate::store::Store;
@@ -30,7 +30,7 @@ pub struct Front {
 /// The stages Evaluate and Store, and what moves the windows of all.
 pub struct Back<S> {
     evaluate: Evaluate<S>,
-    keeper: Keeper<S>,
+    store_stage: StoreStage<S>,
     regulator: Regulator,
 }
 
@@ -53,18 +53,18 @@ impl Pipeline {
         let scheduler = AdaptiveScheduler::new(config.windows, config.law)?;
         let levels = LevelGauge::new(config.levels)?;
         let common = Common::new(&levels);
-        let [accept, reassemble, parse, evaluate, keep] = *scheduler.grants();
+        let [accept, reassemble, parse, evaluate, store_grant] = *scheduler.grants();
         let (chunks, accepting) = stage::<Chunk>(&accept);
         let (accepted, reassembling) = stage::<Chunk>(&reassemble);
         let (pieces, parsing) = stage::<Piece>(&parse);
         let (parsed, evaluating) = stage::<Parsed>(&evaluate);
-        let (priced, keeping) = stage::<Priced>(&keep);
+        let (priced, storing) = stage::<Priced>(&store_grant);
         let probes = [
             accepting.gauge(),
             reassembling.gauge(),
             parsing.gauge(),
             evaluating.gauge(),
-            keeping.gauge(),
+            storing.gauge(),
         ]
         .map(Probe::new);
         let meter = |stage: Stage| Arc::clone(&probes[stage.index()].meter);
@@ -96,12 +96,12 @@ impl Pipeline {
             &store,
             evaluator,
         );
-        let keeper = common.keeper(keeping, meter(Stage::Store), store, config.frames);
+        let store_stage = common.store_stage(storing, meter(Stage::Store), store, config.frames);
         let accept_meter = meter(Stage::Accept);
         let regulator = common.regulator(scheduler, levels, probes);
         let entrance = Entrance::new(chunks, common.signal, accept_meter);
         let view = PipelineView { counters: common.counters, snapshot: regulator.snapshot() };
-        Ok((Self { entrance, view }, front, Back { evaluate, keeper, regulator }))
+        Ok((Self { entrance, view }, front, Back { evaluate, store_stage, regulator }))
     }
 
     /// Where bytes go in. The pipeline ends when all entrances are gone, this one included.
@@ -110,7 +110,7 @@ impl Pipeline {
         self.entrance
     }
 
-    /// What can be seen of it.
+    /// Read access to counts and measurements.
     #[must_use]
     pub fn view(&self) -> PipelineView {
         self.view.clone()
@@ -140,7 +140,7 @@ impl<S: Store> Back<S> {
     /// Dropped early, what was not acknowledged may be stored or not; its senders will send it again.
     pub async fn run(self) {
         tokio::select! {
-            ((), ()) = async { tokio::join!(self.evaluate.run(), self.keeper.run()) } => {}
+            ((), ()) = async { tokio::join!(self.evaluate.run(), self.store_stage.run()) } => {}
             () = self.regulator.run() => {}
         }
     }

@@ -1,13 +1,13 @@
 use super::config::PipelineConfig;
 use super::counters::PipelineCounters;
-use super::held::Held;
 use super::item::{Parsed, Priced};
-use super::meter::StageMeter;
-use super::regulate::{Probe, Regulator};
+use super::measure::meter::StageMeter;
+use super::measure::partial_bytes::PartialBytes;
+use super::measure::regulator::{Probe, Regulator};
+use super::measure::signal_cell::SignalCell;
 use super::rejections::Rejections;
 use super::senders::Senders;
-use super::signal_cell::SignalCell;
-use super::stages::{Accept, Evaluate, Keeper, Parse, Patience, Reassemble};
+use super::stages::{Accept, Evaluate, Parse, Reassemble, StoreBackoff, StoreStage};
 use super::stale_senders::StaleSenders;
 use crate::channel::{WindowedReceiver, WindowedSender};
 use std::collections::HashMap;
@@ -20,12 +20,12 @@ use tidegate_core::tariff::Evaluator;
 use tidegate_core::usage::Names;
 use tidegate_core::window::{AdaptiveScheduler, Stage};
 
-/// What the stages have in common.
+/// Parts that several stages share.
 pub(crate) struct Common {
     pub counters: Arc<PipelineCounters>,
     pub signal: SignalCell,
     rejections: Rejections,
-    held: Held,
+    partial: PartialBytes,
     read_ok: Arc<AtomicBool>,
     write_ok: Arc<AtomicBool>,
     stale: StaleSenders,
@@ -41,7 +41,7 @@ impl Common {
             rejections: Rejections::new(Arc::clone(&counters)),
             counters,
             signal: SignalCell::new(levels.signal()),
-            held: Held::default(),
+            partial: PartialBytes::default(),
             read_ok: Arc::new(AtomicBool::new(true)),
             write_ok: Arc::new(AtomicBool::new(true)),
             stale: StaleSenders::default(),
@@ -58,7 +58,7 @@ impl Common {
             counters: Arc::clone(&self.counters),
             rejections: self.rejections.clone(),
             signal: self.signal.clone(),
-            held: self.held.clone(),
+            partial: self.partial.clone(),
             limits: config.frames,
             line_bytes_max: config.line_bytes_max,
             cutters: HashMap::new(),
@@ -94,20 +94,20 @@ impl Common {
             counters: Arc::clone(&self.counters),
             rejections: self.rejections.clone(),
             signal: self.signal.clone(),
-            patience: self.patience(&self.read_ok),
+            backoff: self.backoff(&self.read_ok),
             stale: self.stale.clone(),
             durable: Arc::clone(&self.durable),
         }
     }
 
-    pub(crate) fn keeper<S>(
+    pub(crate) fn store_stage<S>(
         &self,
         input: WindowedReceiver<Priced>,
         meter: Arc<StageMeter>,
         store: Arc<S>,
         limits: FrameLimits,
-    ) -> Keeper<S> {
-        Keeper {
+    ) -> StoreStage<S> {
+        StoreStage {
             input,
             meter,
             store,
@@ -115,7 +115,7 @@ impl Common {
             rejections: self.rejections.clone(),
             signal: self.signal.clone(),
             limits,
-            patience: self.patience(&self.write_ok),
+            backoff: self.backoff(&self.write_ok),
             stale: self.stale.clone(),
             durable: Arc::clone(&self.durable),
         }
@@ -127,12 +127,12 @@ impl Common {
         levels: LevelGauge,
         probes: [Probe; Stage::COUNT],
     ) -> Regulator {
-        let (signal, held) = (self.signal.clone(), self.held.clone());
+        let (signal, partial) = (self.signal.clone(), self.partial.clone());
         let store_ok = [&self.read_ok, &self.write_ok].map(Arc::clone);
-        Regulator::new(scheduler, levels, probes, (signal, held, store_ok))
+        Regulator::new(scheduler, levels, probes, (signal, partial, store_ok))
     }
 
-    fn patience(&self, store_ok: &Arc<AtomicBool>) -> Patience {
-        Patience::new(Arc::clone(&self.counters), Arc::clone(store_ok))
+    fn backoff(&self, store_ok: &Arc<AtomicBool>) -> StoreBackoff {
+        StoreBackoff::new(Arc::clone(&self.counters), Arc::clone(store_ok))
     }
 }

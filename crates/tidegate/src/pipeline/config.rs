@@ -3,24 +3,24 @@ use tidegate_core::line_protocol::{LineConfig, LineConfigError, LineCutter};
 use tidegate_core::signal::{LevelConfig, LevelConfigError};
 use tidegate_core::window::{Law, WindowConfig, WindowConfigError};
 
-/// How the pipeline is to be.
+/// Configuration of a pipeline.
 #[derive(Clone, Debug)]
 pub struct PipelineConfig {
-    /// How windows follow load.
+    /// Control law of the windows.
     pub law: Law,
-    /// Their bounds, and what all may hold together.
+    /// Bounds of the windows, and the byte budget of all.
     pub windows: WindowConfig,
-    /// What a frame may be.
+    /// Limits of frames.
     pub frames: FrameLimits,
-    /// How a line becomes records.
+    /// Mapping of lines to records.
     pub lines: LineConfig,
-    /// How long a line may be, in bytes.
+    /// Longest line, in bytes.
     pub line_bytes_max: usize,
-    /// What senders are told, and when.
+    /// Thresholds and signals of the backpressure levels.
     pub levels: LevelConfig,
 }
 
-/// A pipeline can't be as it was asked to be.
+/// An invalid [`PipelineConfig`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PipelineConfigError {
     /// The windows are out of range.

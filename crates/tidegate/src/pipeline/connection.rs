@@ -1,5 +1,5 @@
+use super::measure::signal_cell::SignalCell;
 use super::replies::{Replies, Unread};
-use super::signal_cell::SignalCell;
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,10 +9,10 @@ use tidegate_core::frame::{Reject, Welcome};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// Between two signs of life to a sender that waits for acks: less than a signal holds.
+/// Interval of heartbeats to a sender that waits for acks: shorter than the ttl of a signal.
 const BEAT: Duration = Duration::from_secs(2);
 
-/// What a connection speaks.
+/// Protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// Frames with acks.
@@ -70,32 +70,32 @@ impl Connection {
         }
     }
 
-    /// A number of its own.
+    /// Unique number of the connection.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Where it comes from.
+    /// Address of the peer.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// What it speaks.
+    /// Its protocol.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// Who it says it is, once it has.
+    /// Name of the sender, once its hello has arrived.
     #[must_use]
     pub fn sender(&self) -> Option<&Arc<str>> {
         self.sender.get()
     }
 
-    /// It says who it is. Gives false if it has said so before: each hello costs a look into the store.
-    pub(crate) fn name_itself(&self, sender: Arc<str>) -> bool {
+    /// Sets the sender's name. Returns false if it is set already: each hello costs a read of the store.
+    pub(crate) fn set_sender(&self, sender: Arc<str>) -> bool {
         self.sender.set(sender).is_ok()
     }
 
@@ -125,40 +125,40 @@ impl Connection {
         self.unanswered.load(Ordering::Acquire)
     }
 
-    /// Something came that must be answered, or looked at.
+    /// Counts a frame or read that must be answered.
     pub(crate) fn expect_answer(&self) {
         self.unanswered.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Something was looked at that was expected to be.
-    pub(crate) fn looked_at(&self) {
-        self.told(Ok(()), 1);
+    /// Counts a read as processed.
+    pub(crate) fn answered(&self) {
+        self.sent(Ok(()), 1);
     }
 
-    /// Tells it which batches are durable, each of them once expected.
+    /// Acknowledges durable batches.
     pub(crate) fn ack(&self, seqs: &[u64]) {
-        self.told(self.replies.ack(seqs), seqs.len() as u64);
+        self.sent(self.replies.ack(seqs), seqs.len() as u64);
     }
 
-    /// Tells it that a batch was not taken that was expected.
+    /// Rejects a batch.
     pub(crate) fn reject(&self, reject: Reject) {
-        self.told(self.replies.reject(reject), 1);
+        self.sent(self.replies.reject(reject), 1);
     }
 
-    /// Tells it that something was not taken of which nothing was expected.
+    /// Rejects something that is not counted as unanswered.
     pub(crate) fn complain(&self, reject: Reject) {
-        self.told(self.replies.reject(reject), 0);
+        self.sent(self.replies.reject(reject), 0);
     }
 
-    /// Answers its hello, which was expected.
+    /// Answers its hello.
     pub(crate) fn welcome(&self, welcome: Welcome) {
         self.replies.welcome(welcome);
-        self.told(Ok(()), 1);
+        self.sent(Ok(()), 1);
     }
 
-    fn told(&self, told: Result<(), Unread>, answered: u64) {
-        if told.is_err() && !self.is_cut() {
-            tracing::warn!(peer = %self.peer, "a sender does not read its answers: it is cut");
+    fn sent(&self, queued: Result<(), Unread>, answered: u64) {
+        if queued.is_err() && !self.is_cut() {
+            tracing::warn!(peer = %self.peer, "cut a sender that does not read its answers");
             self.cut();
         }
         self.unanswered.fetch_sub(answered, Ordering::AcqRel);
@@ -188,7 +188,7 @@ impl Connection {
         self.replies.close();
     }
 
-    /// Whether it was cut.
+    /// True if the connection was cut.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.cut.load(Ordering::Acquire)

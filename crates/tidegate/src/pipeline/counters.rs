@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tidegate_core::usage::Fallback;
 
-/// What the pipeline has done since it started. Only ever grows.
+/// Totals of a pipeline since its start.
 #[derive(Debug, Default)]
 pub struct PipelineCounters {
     pub(crate) bytes: AtomicU64,
@@ -22,7 +22,7 @@ pub struct PipelineCounters {
     rejected: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
 }
 
-/// What [`PipelineCounters`] said at one moment.
+/// Snapshot of [`PipelineCounters`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct PipelineCounts {
     /// Bytes taken from connections.
@@ -41,33 +41,33 @@ pub struct PipelineCounts {
     pub batches_stored: u64,
     /// Batches that came again, and did not count again.
     pub batches_repeated: u64,
-    /// How often the store was written.
+    /// Number of commits to the store.
     pub commits: u64,
-    /// How often it could not be.
+    /// Number of failed commits and reads.
     pub store_failures: u64,
     /// Connections that another one of the same sender took the place of.
     pub senders_superseded: u64,
     /// Records that no tariff fits, by reason.
     pub fallbacks: BTreeMap<&'static str, u64>,
-    /// What was refused.
+    /// Rejections by protocol and reason.
     pub rejected: Vec<Rejected>,
 }
 
-/// How often something was refused.
+/// Number of rejections for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Rejected {
-    /// By which protocol it came: `frames` or `lines`.
+    /// Protocol: `frames` or `lines`.
     pub protocol: &'static str,
-    /// Why.
+    /// Reason.
     pub reason: &'static str,
-    /// How often.
+    /// Number of rejections.
     pub count: u64,
 }
 
 // === impl PipelineCounters ===
 
 impl PipelineCounters {
-    /// What they say now.
+    /// Current values.
     #[must_use]
     pub fn counts(&self) -> PipelineCounts {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl PipelineCounters {
             senders_superseded: of(&self.senders_superseded),
             fallbacks: Fallback::ALL
                 .iter()
-                .map(|fallback| (fallback.name(), of(&self.fallbacks[place(*fallback)])))
+                .map(|fallback| (fallback.name(), of(&self.fallbacks[index(*fallback)])))
                 .collect(),
             rejected: rejected
                 .iter()
@@ -100,7 +100,7 @@ impl PipelineCounters {
     }
 
     pub(crate) fn fell_back(&self, fallback: Fallback) {
-        Self::add(&self.fallbacks[place(fallback)], 1);
+        Self::add(&self.fallbacks[index(fallback)], 1);
     }
 
     pub(crate) fn reject(&self, protocol: &'static str, reason: &'static str) {
@@ -109,7 +109,7 @@ impl PipelineCounters {
     }
 }
 
-fn place(fallback: Fallback) -> usize {
+fn index(fallback: Fallback) -> usize {
     usize::from(fallback.code() - 1)
 }
 

@@ -1,14 +1,14 @@
 use super::connection::{Connection, Protocol};
 use super::item::Chunk;
-use super::meter::StageMeter;
-use super::signal_cell::SignalCell;
+use super::measure::meter::StageMeter;
+use super::measure::signal_cell::SignalCell;
 use crate::channel::{Closed, WindowedSender};
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where bytes of senders go in. The pipeline ends once every clone of it is gone and all is stored.
+/// Input of a pipeline. The pipeline ends once every clone of it is gone and all records are stored.
 #[derive(Clone, Debug)]
 pub struct Entrance {
     chunks: WindowedSender<Chunk>,
@@ -28,7 +28,7 @@ impl Entrance {
         Self { chunks, signal, connections: Arc::default(), meter }
     }
 
-    /// A connection has come.
+    /// Registers a new connection.
     #[must_use]
     pub fn connect(&self, peer: SocketAddr, protocol: Protocol) -> Arc<Connection> {
         let id = self.connections.fetch_add(1, Ordering::Relaxed);
@@ -67,9 +67,9 @@ mod tests {
     use crate::channel::{Window, windowed};
     use tidegate_core::signal::{LevelConfig, LevelGauge};
 
-    /// Its sender waits for an answer, and is not idle, also while nobody has looked at what it sent.
+    /// A sender waits for an answer, and is not idle, also before the pipeline has processed its bytes.
     #[tokio::test]
-    async fn what_nobody_has_looked_at_yet_is_unanswered() {
+    async fn unprocessed_bytes_are_unanswered() {
         let (chunks, _receiver) = windowed(Window::of_items(1_024));
         let gauge = LevelGauge::new(LevelConfig::default()).unwrap();
         let signal = SignalCell::new(gauge.signal());
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(connection.unanswered(), 0);
         entrance.push(&connection, Bytes::from_static(b"half of")).await.unwrap();
         assert_eq!(connection.unanswered(), 1);
-        connection.looked_at();
+        connection.answered();
         assert_eq!(connection.unanswered(), 0);
     }
 }

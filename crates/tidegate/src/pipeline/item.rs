@@ -9,7 +9,7 @@ use tidegate_core::usage::{PricedRecord, UsageRecord};
 /// A slot of what is not parsed yet, in bytes: about a record. How many records there are is known only after.
 const SLOT_BYTES: usize = 64;
 
-/// What came from a connection, as it was read; `None` at its end.
+/// Bytes as they were read from a connection; `None` at its end.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub connection: Arc<Connection>,
@@ -30,7 +30,7 @@ pub(crate) enum Content {
     Lines(Bytes),
 }
 
-/// What a piece says.
+/// Content of a piece.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub connection: Arc<Connection>,
@@ -44,11 +44,11 @@ pub(crate) enum Message {
     Lines(Vec<UsageRecord>),
 }
 
-/// What is to be done by the store.
+/// Order to the store.
 #[derive(Debug)]
 pub(crate) struct Priced {
     pub connection: Arc<Connection>,
-    /// Its place in the order in which batches were priced.
+    /// Position in the order in which batches were priced.
     pub number: u64,
     pub order: Order,
 }
@@ -57,9 +57,9 @@ pub(crate) struct Priced {
 pub(crate) enum Order {
     /// Greet the sender, once all before this is durable.
     Greet(Hello),
-    /// Store it, and say so if it has a number.
-    Keep(PricedBatch),
-    /// It has come before: say so again, once that is durable.
+    /// Store the batch, and acknowledge it if it has a number.
+    Persist(PricedBatch),
+    /// Acknowledge a repeated batch, once the first one is durable.
     Repeat { seq: u64 },
 }
 
@@ -102,7 +102,7 @@ impl Weigh for Priced {
     fn weight(&self) -> Weight {
         match &self.order {
             Order::Greet(_) | Order::Repeat { .. } => raw_weight(0),
-            Order::Keep(batch) => {
+            Order::Persist(batch) => {
                 let labels = batch.records.iter().map(|priced| priced.record.labels.len()).sum();
                 records_weight(batch.records.len(), size_of::<PricedRecord>(), labels)
             }

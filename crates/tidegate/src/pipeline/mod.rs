@@ -2,9 +2,10 @@
 //!
 //! Bytes of senders go in at an [`Entrance`]; frames and lines are cut out of them, parsed to records, priced by
 //! tariffs and stored; answers come out at each [`Connection`]. Before each stage is a channel whose window
-//! follows the load, so that a slow store is felt by whoever sends, and nothing is dropped on the way.
+//! follows the load: backpressure of a slow store reaches the sender, and nothing is dropped.
 //!
-//! Nothing here knows a socket: a server pumps bytes between it and connections.
+//! May use `channel`, `store` and the decisions of `tidegate-core`. Must not know a socket: a server moves bytes
+//! between connections and the pipeline.
 
 mod assembly;
 mod common;
@@ -12,15 +13,11 @@ mod config;
 mod connection;
 mod counters;
 mod entrance;
-mod held;
 mod item;
-mod meter;
-mod regulate;
+mod measure;
 mod rejections;
 mod replies;
 mod senders;
-mod signal_cell;
-mod snapshot;
 mod stages;
 mod stale_senders;
 mod view;
@@ -30,5 +27,6 @@ pub use config::{PipelineConfig, PipelineConfigError};
 pub use connection::{Connection, Protocol};
 pub use counters::{PipelineCounters, PipelineCounts, Rejected};
 pub use entrance::Entrance;
-pub use snapshot::{PipelineSnapshot, StageSnapshot};
+pub use measure::meter::{SERVICE_BOUNDS_NS, ServiceHistogram};
+pub use measure::snapshot::{PipelineSnapshot, StageSnapshot};
 pub use view::PipelineView;

@@ -1,4 +1,4 @@
-use super::signal_cell::SignalCell;
+use super::measure::signal_cell::SignalCell;
 use bytes::Bytes;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidegate_core::frame::{Ack, Reject, SeqRanges, Welcome};
@@ -12,8 +12,8 @@ const ACKS_MAX: usize = 4 * SEQ_WINDOW as usize;
 /// Refusals that may wait for a peer that does not read.
 const REJECTS_MAX: usize = 4_096;
 
-/// What waits to be written to a connection. Acks are merged while they wait, so a slow reader gets few large
-/// frames instead of many small ones.
+/// Replies queued for a connection. Acks are merged while they are queued, so a slow reader gets few large frames
+/// instead of many small ones.
 #[derive(Debug)]
 pub(crate) struct Replies {
     pending: Mutex<Pending>,
@@ -62,8 +62,7 @@ impl Replies {
         }
     }
 
-    /// A sign of life, with the signal that holds now; nothing before its peer was greeted, who would not expect
-    /// it.
+    /// A heartbeat with the current signal; `None` before the peer was greeted, which does not expect one.
     pub(crate) fn beat(&self) -> Option<Bytes> {
         let (seqs, signal) = (SeqRanges::default(), self.signal.get());
         self.lock().is_greeted.then(|| Ack { seqs, signal }.encode())

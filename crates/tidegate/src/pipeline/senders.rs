@@ -6,7 +6,7 @@ use tidegate_core::sequence::{Seen, SeqWindow};
 /// Senders that are remembered. Those that are forgotten are read from the store again when they come back.
 const SENDERS_MAX: usize = 65_536;
 
-/// Which batches of each sender have passed, also those that are not durable yet.
+/// Sequence windows of senders, with batches that are not durable yet.
 #[derive(Debug, Default)]
 pub(crate) struct Senders {
     known: HashMap<Arc<str>, Known>,
@@ -22,12 +22,12 @@ struct Known {
     touched: u64,
 }
 
-/// What becomes of a batch.
+/// Decision on a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is to be counted.
+    /// New: to be counted.
     Count,
-    /// It has been counted, or its sender has given it up.
+    /// Counted before, or given up by its sender.
     Repeat,
     /// Its number is too far ahead.
     TooFar,
@@ -38,19 +38,19 @@ pub(crate) enum Verdict {
 // === impl Senders ===
 
 impl Senders {
-    /// Whether what was seen of a sender is known; if not it must be [loaded](Self::load).
+    /// True if the sequence window of a sender is known; if not, it must be [loaded](Self::load).
     pub(crate) fn knows(&self, sender: &str) -> bool {
         self.known.get(sender).is_some_and(|known| known.window.is_some())
     }
 
-    /// What is known of a sender is not what is stored: it must be loaded again.
+    /// Forgets the sequence window of a sender that differs from the stored one: it must be loaded again.
     pub(crate) fn doubt(&mut self, sender: &str) {
         if let Some(known) = self.known.get_mut(sender) {
             known.window = None;
         }
     }
 
-    /// Takes what the store has seen of a sender. `durable` is the last batch of the pipeline that is durable:
+    /// Adds the stored sequence window of a sender. `durable` is the last batch of the pipeline that is durable:
     /// only what was not touched since may be forgotten for it.
     pub(crate) fn load(&mut self, sender: Arc<str>, window: SeqWindow, durable: u64) {
         if self.known.len() >= SENDERS_MAX {
@@ -71,7 +71,7 @@ impl Senders {
         before.filter(|before| !Arc::ptr_eq(before, connection))
     }
 
-    /// What becomes of a batch, the `number`th of the pipeline.
+    /// Decides on a batch, the `number`th of the pipeline.
     pub(crate) fn see(
         &mut self,
         sender: &str,

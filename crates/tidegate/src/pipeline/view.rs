@@ -1,9 +1,9 @@
 use super::counters::{PipelineCounters, PipelineCounts};
-use super::snapshot::PipelineSnapshot;
+use super::measure::snapshot::PipelineSnapshot;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 
-/// What can be seen of a pipeline from outside, without slowing it.
+/// Read access to the counts and measurements of a pipeline, without slowing it.
 #[derive(Clone, Debug)]
 pub struct PipelineView {
     pub(crate) counters: Arc<PipelineCounters>,
@@ -13,13 +13,13 @@ pub struct PipelineView {
 // === impl PipelineView ===
 
 impl PipelineView {
-    /// What it has done since it started.
+    /// Totals since the start.
     #[must_use]
     pub fn counts(&self) -> PipelineCounts {
         self.counters.counts()
     }
 
-    /// What it was like when it was last measured, at most 100 ms ago.
+    /// The last measurement, at most 100 ms old.
     #[must_use]
     pub fn snapshot(&self) -> Arc<PipelineSnapshot> {
         self.snapshot.load_full()

@@ -1,8 +1,8 @@
-use super::chance::Chance;
 use super::{
-    Answered, BudgetLimits, BudgetUse, Decision, Failed, Failure, GiveUp, RetryBudget, RetryPolicy,
-    Safety, Stopped, Tried, decide,
+    Answered, BudgetLimits, BudgetUse, Decision, Failed, FailedAttempt, Failure, GiveUp,
+    RetryBudget, RetryPolicy, Safety, Stopped, decide,
 };
+use crate::rng::Rng;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub struct RetryClient {
 #[derive(Debug)]
 struct Shared {
     budget: RetryBudget,
-    chance: Chance,
+    rng: Rng,
     start: Instant,
 }
 
@@ -47,7 +47,7 @@ impl RetryClient {
     pub fn new(policy: RetryPolicy, limits: BudgetLimits) -> Self {
         let shared = Shared {
             budget: RetryBudget::new(limits),
-            chance: Chance::from_process(),
+            rng: Rng::from_process(),
             start: Instant::now(),
         };
         Self { policy, shared: Arc::new(shared) }
@@ -65,7 +65,7 @@ impl RetryClient {
         &self.policy
     }
 
-    /// What the budget has seen within its last window, from all clones.
+    /// Requests and retries that the budget counted within its last window, from all clones.
     #[must_use]
     pub fn budget_use(&self) -> BudgetUse {
         self.shared.budget.in_use(self.now())
@@ -123,7 +123,7 @@ impl RetryClient {
     /// The wait before the next try, paid for.
     fn next_wait<E>(&self, run: &mut Run<E>, failed: Failed<E>) -> Result<Duration, GiveUp> {
         let tried = run.failed(failed);
-        match decide(&self.policy, &tried, self.shared.chance.next()) {
+        match decide(&self.policy, &tried, self.shared.rng.fraction()) {
             // Taken before the wait and not after it: who can't be granted a retry should not wait for it.
             Decision::Retry { .. } if !self.shared.budget.try_retry(self.now()) => {
                 Err(GiveUp::Budget)
@@ -132,7 +132,7 @@ impl RetryClient {
                 run.previous_wait = after;
                 Ok(after)
             }
-            Decision::GiveUp { why } => Err(why),
+            Decision::GiveUp { reason } => Err(reason),
         }
     }
 
@@ -165,17 +165,17 @@ impl<E> Run<E> {
         self.started.checked_add(policy.deadline).unwrap_or_else(|| self.started + FAR_AWAY)
     }
 
-    fn failed(&mut self, failed: Failed<E>) -> Tried {
+    fn failed(&mut self, failed: Failed<E>) -> FailedAttempt {
         let Failed { error, failure, server } = failed;
         self.last = Some(error);
         self.untouched &= Failure::not_started(failure);
-        Tried {
+        FailedAttempt {
             failure,
             safety: self.safety,
             attempts: self.attempts,
             elapsed: self.started.elapsed(),
             previous_wait: self.previous_wait,
-            server,
+            hint: server,
         }
     }
 

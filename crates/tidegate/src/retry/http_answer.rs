@@ -1,5 +1,5 @@
 use super::{
-    Answered, Failed, Failure, RetryAfter, RetryClient, Safety, ServerSaid, Stopped, http_date,
+    Answered, Failed, Failure, RetryAfter, RetryClient, RetryHeaders, Safety, Stopped, http_date,
 };
 use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header};
 use std::error::Error;
@@ -14,7 +14,7 @@ const GRPC_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-pushbac
 /// "The service is overloaded": not registered, and in use by model providers.
 const OVERLOADED: u16 = 529;
 
-/// How the last try of an HTTP request ended, when it ended without an answer to keep.
+/// Failure of the last try of an HTTP request.
 #[derive(Debug)]
 pub enum HttpFailure<R, E> {
     /// The server refused: 429, 503 or 529. Boxed, so that the usual path does not carry its size.
@@ -58,23 +58,23 @@ pub fn read_answer<R, E>(
     }
 }
 
-/// What the fields of a response say about coming back; the finest wins. `now` is the time since the Unix epoch,
-/// for a date where the server does not say by `Date` what time it has: its own clock is the one it means.
+/// Reads the Retry-After of a response, from the field with the finest resolution. `now` is the time since the
+/// Unix epoch; it is used for a date only without a `Date` field, because a date refers to the server's clock.
 #[must_use]
 pub fn server_said(headers: &HeaderMap, now: Duration) -> Option<RetryAfter> {
     let field = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let now = field(header::DATE).and_then(|date| http_date(date, now)).unwrap_or(now);
     // A pushback that is no text is a pushback that is no number.
     let grpc = headers.get(GRPC_PUSHBACK_MS).map(|value| value.to_str().unwrap_or(""));
-    let said = ServerSaid {
+    let said = RetryHeaders {
         retry_after: field(header::RETRY_AFTER),
         tidegate_ms: field(TIDEGATE_MS),
         grpc_pushback_ms: grpc,
     };
-    said.finest(now)
+    said.most_precise(now)
 }
 
-/// What HTTP itself promises of a method (RFC 9110, 9.2.2). The caller may know better.
+/// Safety of a method by HTTP itself (RFC 9110, 9.2.2). The caller may know better.
 #[must_use]
 pub fn method_safety(method: &Method) -> Safety {
     if method.is_idempotent() { Safety::Idempotent } else { Safety::Once }

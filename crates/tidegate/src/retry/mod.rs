@@ -9,8 +9,8 @@
 //! - never more often in all than a share of the requests: clones share one [`RetryBudget`];
 //! - never past the deadline: a wait that would end after it is not begun.
 //!
-//! It returns the last answer or error, how often it tried and why it stopped, and the request when nobody can
-//! have started it. The decisions themselves are pure and can be used alone: [`decide`], [`RetryBudget`],
+//! The result has the last answer or error, the number of tries, the reason to stop, and the request if no server
+//! can have started it. The decisions themselves are pure and can be used alone: [`decide`], [`RetryBudget`],
 //! [`RetryAfter`], [`Decorrelated`].
 //!
 //! # Example
@@ -42,17 +42,14 @@
 //! # }
 //! ```
 
-mod chance;
 mod client;
 mod http_answer;
 mod outcome;
 
-#[cfg(feature = "ingest")]
-pub(crate) use chance::Chance;
 pub use client::RetryClient;
 pub use http_answer::{HttpFailure, method_safety, read_answer, server_said};
 pub use outcome::{Answered, Failed, Stopped};
 pub use tidegate_core::retry::{
-    BudgetLimits, BudgetUse, Decision, Decorrelated, Failure, GiveUp, RetryAfter, RetryBudget,
-    RetryOn, RetryPolicy, Safety, ServerSaid, Tried, decide, full_jitter, http_date,
+    BudgetLimits, BudgetUse, Decision, Decorrelated, FailedAttempt, Failure, GiveUp, RetryAfter,
+    RetryBudget, RetryHeaders, RetryOn, RetryPolicy, Safety, decide, full_jitter, http_date,
 };

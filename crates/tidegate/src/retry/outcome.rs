@@ -14,11 +14,11 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed<E> {
-    /// What went wrong.
+    /// The error.
     pub error: E,
-    /// Whether it may have started, and whether to try again.
+    /// Kind of failure: decides whether to retry.
     pub failure: Failure,
-    /// What the server said about coming back.
+    /// The server's Retry-After, if any.
     pub server: Option<RetryAfter>,
 }
 
@@ -61,12 +61,12 @@ impl<E> Failed<E> {
         Self::new(Failure::Unreachable, error)
     }
 
-    /// It was sent, or may have been, and no answer came. It may have started.
+    /// The request was sent, or may have been, and no answer came. The server may have started it.
     pub fn lost(error: E) -> Self {
         Self::new(Failure::Lost, error)
     }
 
-    /// It failed in a way that a repetition won't change.
+    /// The request failed in a way that a repetition does not change.
     pub fn fatal(error: E) -> Self {
         Self::new(Failure::Final, error)
     }

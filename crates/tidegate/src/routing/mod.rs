@@ -1,23 +1,26 @@
-//! Busy-aware routing: a worker for each request, or an honest refusal when all are busy.
+//! Busy-aware routing: an upstream for each request, or a refusal when all are busy.
 //!
-//! [`WorkerMonitor`] keeps what workers say of their load, [`PushRouter`] gives each request a place at one of
-//! them. The decisions are those of `tidegate-core`; here they are shared between threads.
+//! [`WorkerMonitor`] keeps the load that upstreams report; [`PushRouter`] reserves a slot for each request. The
+//! decisions are those of `tidegate-core`; this module shares them between threads. It must not know HTTP.
 
-mod error;
+mod ask;
+mod assignment;
 mod model;
 mod monitor;
+mod pool;
 mod router;
 mod stats;
 mod table;
-mod worker;
+mod upstream;
 
-pub use error::{Overload, RouteError};
+pub use ask::Ask;
+pub use assignment::Assignment;
 pub use model::ANY_MODEL;
 pub use monitor::{MonitorConfig, UnknownModel, WorkerMonitor};
-pub use router::{Ask, Assignment, PushRouter};
-pub use stats::{ModelStats, RankStats, WorkerStats};
+pub use router::PushRouter;
+pub use stats::{ModelStats, RankStats, UpstreamLoad};
 pub use tidegate_core::routing::{
     Answer, BusyPreset, BusyThresholds, Charge, ChargeRule, DrainAdvisor, KvUsage, LoadReport,
-    OnSilence, OutOfRange, Pick, Shares, Standing, Threshold,
+    OnSilence, OutOfRange, Overload, Pick, RouteError, Shares, Standing, Threshold, Tried,
 };
-pub use worker::{Worker, WorkerId};
+pub use upstream::{Upstream, UpstreamId};

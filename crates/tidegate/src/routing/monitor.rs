@@ -1,40 +1,39 @@
 use super::model::{ANY_MODEL, Model};
-use super::stats::{ModelStats, WorkerStats};
+use super::stats::{ModelStats, UpstreamLoad};
 use super::table::Table;
-use super::worker::{Worker, WorkerId};
+use super::upstream::{Upstream, UpstreamId};
 use arc_swap::{ArcSwap, Guard};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tidegate_core::admission::RetryBounds;
 use tidegate_core::routing::{BusyThresholds, DrainAdvisor, LoadReport, OnSilence, Shares};
 use tokio::sync::Notify;
 
-/// How a [`WorkerMonitor`] judges.
+/// The configuration of a [`WorkerMonitor`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct MonitorConfig {
-    /// For models that have none of their own. Default off.
+    /// Thresholds of models that have none of their own. Default off.
     pub thresholds: BusyThresholds,
-    /// By model, instead of all of the above. Default none.
+    /// Thresholds by model, in place of the above. Default none.
     pub by_model: BTreeMap<String, BusyThresholds>,
-    /// How long a report is believed. Default 5 s.
+    /// The age at which a load report expires. Default 5 s.
     pub report_ttl: Duration,
-    /// What silence means. Default free.
+    /// The treatment of upstreams without a valid report. Default free.
     pub on_silence: OnSilence,
-    /// How much of each threshold each priority may use. Default 0.95 for Normal and 0.9 for Low.
+    /// The share of each threshold that a priority may use. Default 0.95 for Normal and 0.9 for Low.
     pub shares: Shares,
-    /// The shortest and the longest wait that is advised.
+    /// The shortest and the longest retry advice.
     pub retry: RetryBounds,
-    /// Models that are kept at once; a worker's further ones are ignored. Default 1,024.
+    /// The most models; further models of upstreams are ignored. Default 1,024.
     pub models_max: usize,
 }
 
-/// Keeps the last load of every worker and rank, and who of them is busy.
+/// Keeps the last load of every upstream and rank, and the set of busy upstreams.
 ///
-/// Shared by all threads. Routing reads it without a lock; reports, thresholds and the set of workers can change
-/// at any time and take effect at once. Call [`tick`](Self::tick) some times a second, or run
-/// [`watch`](Self::watch): that is what lets reports expire and advice follow the load.
+/// Shared by all threads. Routing reads it without a lock; reports, thresholds and the set of upstreams can change
+/// at any time and take effect at once. Call [`tick`](Self::tick) a few times a second, or run
+/// [`watch`](Self::watch): only then do reports expire and retry advice follow the load.
 ///
 /// ```
 /// use tidegate::routing::{BusyThresholds, LoadReport, MonitorConfig, WorkerMonitor};
@@ -43,13 +42,13 @@ pub struct MonitorConfig {
 ///     thresholds: BusyThresholds { active_decode_blocks: Some(0.85), ..BusyThresholds::OFF },
 ///     ..MonitorConfig::default()
 /// });
-/// let worker = monitor.add_worker("10.0.0.7:8000", None);
+/// let upstream = monitor.add_upstream("10.0.0.7:8000", None);
 /// let report = LoadReport {
 ///     active_decode_blocks: Some(870),
 ///     kv_total_blocks: Some(1000),
 ///     ..LoadReport::default()
 /// };
-/// monitor.report(worker, 0, report, monitor.now());
+/// monitor.report(upstream, 0, report, monitor.now());
 /// assert_eq!(monitor.models()[0].busy, 1);
 /// ```
 #[derive(Debug)]
@@ -61,7 +60,7 @@ pub struct WorkerMonitor {
     changed: Notify,
 }
 
-/// What only changes under the lock of changes.
+/// State that changes only under the lock.
 #[derive(Debug)]
 struct Edits {
     any: Arc<Model>,
@@ -69,12 +68,12 @@ struct Edits {
     advisors: BTreeMap<Arc<str>, DrainAdvisor>,
 }
 
-/// There is no such model.
+/// An unknown model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownModel {
-    /// What was asked for.
+    /// The model that was asked for.
     pub model: String,
-    /// Which there are.
+    /// The known models.
     pub known: Vec<String>,
 }
 
@@ -97,7 +96,7 @@ impl Default for MonitorConfig {
 // === impl WorkerMonitor ===
 
 impl WorkerMonitor {
-    /// A monitor that knows no worker yet, and the models that the configuration names.
+    /// Creates a monitor without upstreams, with the models of the configuration.
     #[must_use]
     pub fn new(config: MonitorConfig) -> Self {
         let model = |name: &str, thresholds| {
@@ -119,82 +118,81 @@ impl WorkerMonitor {
         }
     }
 
-    /// The time that this monitor's methods mean: since it was made.
+    /// Returns the time since the monitor was created, as its methods expect it.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Adds a worker that serves these models, or any while that is not known. It is up until told otherwise.
-    pub fn add_worker(&self, name: &str, models: Option<&[String]>) -> WorkerId {
+    /// Adds an upstream that serves these models, or any if they are unknown. It counts as up at first.
+    pub fn add_upstream(&self, name: &str, models: Option<&[String]>) -> UpstreamId {
         let mut edits = self.edits();
-        let id = WorkerId(edits.next);
+        let id = UpstreamId(edits.next);
         edits.next += 1;
-        let worker = Arc::new(Worker::new(id, name, self.config.on_silence));
-        worker.set_models(models.map(names));
-        let mut workers = self.table.load().workers.clone();
-        workers.insert(id, worker);
-        self.rebuild(&edits, workers);
+        let upstream = Arc::new(Upstream::new(id, name, self.config.on_silence));
+        upstream.set_models(models.map(names));
+        let mut upstreams = self.table.load().upstreams.clone();
+        upstreams.insert(id, upstream);
+        self.rebuild(&edits, upstreams);
         id
     }
 
-    /// Removes a worker. What is on its way there ends as it would have.
-    pub fn remove_worker(&self, id: WorkerId) {
+    /// Removes an upstream. Requests in flight to it end normally.
+    pub fn remove_upstream(&self, id: UpstreamId) {
         let edits = self.edits();
-        let mut workers = self.table.load().workers.clone();
-        if let Some(gone) = workers.remove(&id) {
-            gone.sit(Vec::new());
-            self.rebuild(&edits, workers);
+        let mut upstreams = self.table.load().upstreams.clone();
+        if let Some(gone) = upstreams.remove(&id) {
+            gone.join(Vec::new());
+            self.rebuild(&edits, upstreams);
         }
     }
 
-    /// Says which models a worker serves, `None` for any. Cheap when nothing changes.
-    pub fn set_models(&self, id: WorkerId, models: Option<&[String]>) {
+    /// Sets the models that an upstream serves, `None` for any. Cheap when nothing changes.
+    pub fn set_models(&self, id: UpstreamId, models: Option<&[String]>) {
         let edits = self.edits();
         let table = self.table.load_full();
-        if let Some(worker) = table.workers.get(&id)
-            && worker.set_models(models.map(names))
+        if let Some(upstream) = table.upstreams.get(&id)
+            && upstream.set_models(models.map(names))
         {
-            self.rebuild(&edits, table.workers.clone());
+            self.rebuild(&edits, table.upstreams.clone());
         }
     }
 
-    /// Says whether a worker can be reached. Answers whether that is news.
-    pub fn set_up(&self, id: WorkerId, up: bool) -> bool {
-        self.worker(id).is_some_and(|worker| worker.set_up(up))
+    /// Marks an upstream as reachable or not. Returns `true` if that changed.
+    pub fn set_up(&self, id: UpstreamId, up: bool) -> bool {
+        self.upstream(id).is_some_and(|upstream| upstream.set_up(up))
     }
 
-    /// Takes in what a rank of a worker said of itself at `at`: for a scrape when it was asked, for the header
-    /// of an answer when it came.
-    pub fn report(&self, id: WorkerId, rank: usize, report: LoadReport, at: Duration) {
-        if let Some(worker) = self.worker(id) {
-            worker.hear(rank, report, at);
+    /// Records a load report of a rank made at `at`: for a scrape the time of the request, for a response
+    /// header the time of arrival.
+    pub fn report(&self, id: UpstreamId, rank: usize, report: LoadReport, at: Duration) {
+        if let Some(upstream) = self.upstream(id) {
+            upstream.record_report(rank, report, at);
         }
     }
 
-    /// Says which ranks a worker has now, by the numbers of its reports.
-    pub fn set_ranks(&self, id: WorkerId, ranks: &[usize]) {
-        if let Some(worker) = self.worker(id) {
-            worker.keep_ranks(ranks);
+    /// Sets the ranks of an upstream, by the numbers in its reports.
+    pub fn set_ranks(&self, id: UpstreamId, ranks: &[usize]) {
+        if let Some(upstream) = self.upstream(id) {
+            upstream.keep_ranks(ranks);
         }
     }
 
-    /// The thresholds of every model that requests can come to.
+    /// Returns the thresholds of every model.
     #[must_use]
     pub fn thresholds(&self) -> Vec<(Arc<str>, BusyThresholds)> {
         let table = self.table.load();
-        let model = |pool: &Arc<super::table::Pool>| Arc::clone(&pool.board.model);
-        let models: Vec<_> = table.pools().map(model).collect();
-        models.into_iter().map(|model| (Arc::clone(&model.name), model.thresholds())).collect()
+        let models = table.pools().map(|pool| &pool.model);
+        models.map(|model| (Arc::clone(&model.name), model.thresholds().all())).collect()
     }
 
-    /// The thresholds of one model.
+    /// Returns the thresholds of one model.
     ///
     /// # Errors
     ///
     /// When no such model is known.
     pub fn thresholds_of(&self, model: &str) -> Result<BusyThresholds, UnknownModel> {
-        Ok(find(&self.table.load(), model)?.thresholds())
+        Ok(find(&self.table.load(), model)?.thresholds().all())
     }
 
     /// Waits until some model's thresholds change.
@@ -206,7 +204,7 @@ impl WorkerMonitor {
         self.changed.notified().await;
     }
 
-    /// Changes a model's thresholds, at once for all threads, and answers the new ones.
+    /// Changes a model's thresholds, effective at once for all threads, and returns the new ones.
     ///
     /// # Errors
     ///
@@ -219,20 +217,20 @@ impl WorkerMonitor {
         let _edits = self.edits();
         let table = self.table.load_full();
         let model = find(&table, model)?;
-        let thresholds = change(model.thresholds());
+        let thresholds = change(model.thresholds().all());
         model.set_thresholds(thresholds);
-        // Everybody: the model of those who serve anything stands on more than one board.
-        table.workers.values().for_each(|worker| worker.refresh());
+        // All upstreams: the model of those that serve any model has more than one pool.
+        table.upstreams.values().for_each(|upstream| upstream.refresh());
         self.changed.notify_waiters();
         Ok(thresholds)
     }
 
-    /// Lets old reports expire and computes advice. Answers the workers whose reports expired just now.
-    pub fn tick(&self, now: Duration) -> Vec<Arc<Worker>> {
+    /// Expires old reports and computes retry advice. Returns the upstreams whose reports expired just now.
+    pub fn tick(&self, now: Duration) -> Vec<Arc<Upstream>> {
         let mut edits = self.edits();
         let table = self.table.load_full();
         let before = now.saturating_sub(self.config.report_ttl);
-        let silent = table.workers.values().filter(|worker| worker.expire(before));
+        let silent = table.upstreams.values().filter(|upstream| upstream.expire(before));
         let silent = silent.cloned().collect();
         edits.advisors.retain(|name, _| table.models.contains_key(name));
         for (name, model) in &table.models {
@@ -240,9 +238,7 @@ impl WorkerMonitor {
                 .advisors
                 .entry(Arc::clone(name))
                 .or_insert_with(|| DrainAdvisor::new(self.config.retry));
-            let total = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-            advisor.observe(now, total(&model.ended), total(&model.refused), total(&model.held));
-            model.set_advice(advisor.advise());
+            model.demand.observe(advisor, now);
         }
         silent
     }
@@ -260,20 +256,25 @@ impl WorkerMonitor {
         }
     }
 
-    /// Whether it makes a difference which model a request names. If not, nobody needs to read it.
+    /// Returns `true` if the model that a request names makes a difference. If not, it need not be read.
     #[must_use]
     pub fn needs_model(&self) -> bool {
         self.table.load().needs_model()
     }
 
-    /// What there is to know of every worker.
+    /// Returns a snapshot of every upstream.
     #[must_use]
-    pub fn workers(&self) -> Vec<WorkerStats> {
+    pub fn upstreams(&self) -> Vec<UpstreamLoad> {
         let now = self.now();
-        self.table.load().workers.values().map(|worker| WorkerStats::of(worker, now)).collect()
+        self.table
+            .load()
+            .upstreams
+            .values()
+            .map(|upstream| UpstreamLoad::of(upstream, now))
+            .collect()
     }
 
-    /// What there is to know of every model that requests can come to.
+    /// Returns a snapshot of every model.
     #[must_use]
     pub fn models(&self) -> Vec<ModelStats> {
         self.table.load().pools().map(|pool| ModelStats::of(pool)).collect()
@@ -287,16 +288,16 @@ impl WorkerMonitor {
         self.config.retry
     }
 
-    fn worker(&self, id: WorkerId) -> Option<Arc<Worker>> {
-        self.table.load().workers.get(&id).cloned()
+    fn upstream(&self, id: UpstreamId) -> Option<Arc<Upstream>> {
+        self.table.load().upstreams.get(&id).cloned()
     }
 
-    /// Seats everybody anew. A model stays known while somebody serves it, and for good if it was configured or
-    /// its thresholds were changed; all within the bound.
-    fn rebuild(&self, edits: &Edits, workers: BTreeMap<WorkerId, Arc<Worker>>) {
+    /// Forms all pools again. A model stays known while an upstream serves it, and for good if it was
+    /// configured or its thresholds were changed; all within the bound.
+    fn rebuild(&self, edits: &Edits, upstreams: BTreeMap<UpstreamId, Arc<Upstream>>) {
         let mut models = self.table.load().models.clone();
         let served: BTreeSet<_> =
-            workers.values().filter_map(|worker| worker.models()).flatten().collect();
+            upstreams.values().filter_map(|upstream| upstream.models()).flatten().collect();
         models.retain(|name, model| {
             let configured = &**name == ANY_MODEL || self.config.by_model.contains_key(&**name);
             configured || served.contains(name) || model.was_changed()
@@ -309,7 +310,7 @@ impl WorkerMonitor {
                 models.insert(name, Arc::new(model));
             }
         }
-        self.table.store(Arc::new(Table::new(workers, models, &edits.any)));
+        self.table.store(Arc::new(Table::new(upstreams, models, &edits.any)));
     }
 
     fn edits(&self) -> MutexGuard<'_, Edits> {
@@ -318,10 +319,10 @@ impl WorkerMonitor {
 }
 
 fn find<'a>(table: &'a Table, model: &str) -> Result<&'a Model, UnknownModel> {
-    let found = table.pools().find(|pool| &*pool.board.model.name == model);
-    found.map(|pool| &*pool.board.model).ok_or_else(|| UnknownModel {
+    let found = table.pools().find(|pool| &*pool.model.name == model);
+    found.map(|pool| &*pool.model).ok_or_else(|| UnknownModel {
         model: model.to_owned(),
-        known: table.pools().map(|pool| pool.board.model.name.to_string()).collect(),
+        known: table.pools().map(|pool| pool.model.name.to_string()).collect(),
     })
 }
 

@@ -1,91 +1,90 @@
-use super::table::Pool;
-use super::worker::Worker;
+use super::pool::Pool;
+use super::upstream::Upstream;
 use serde::Serialize;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
-use tidegate_core::routing::{BusyThresholds, LoadReport, RankTold, RankView};
+use tidegate_core::routing::{BusyThresholds, LoadReport, RankReport, RankView};
 
-/// One worker at one moment.
+/// A snapshot of one upstream.
 #[derive(Clone, Debug, Serialize)]
-pub struct WorkerStats {
-    /// Its name.
-    pub worker: String,
-    /// Whether it can be reached as far as is known.
+pub struct UpstreamLoad {
+    /// The name.
+    pub upstream: String,
+    /// True if it can be reached as far as is known.
     pub up: bool,
-    /// Whether any of its reports is recent enough to be believed.
+    /// True if any rank has a valid load report.
     pub load_known: bool,
-    /// Requests sent to it that have not ended.
+    /// Requests sent that have not ended.
     pub in_flight: u64,
-    /// How long it takes to begin an answer, with refusals counted as slow.
+    /// The time to the first byte, with refusals counted as slow.
     pub latency_us: u64,
-    /// The models it serves; `None` for any.
+    /// The models that it serves; `None` for any.
     pub models: Option<Vec<String>>,
-    /// Its ranks, by number.
+    /// The ranks, by number.
     pub ranks: Vec<RankStats>,
 }
 
-/// One rank at one moment.
+/// A snapshot of one rank.
 #[derive(Clone, Debug, Serialize)]
 pub struct RankStats {
-    /// Its number.
+    /// The number of the rank.
     pub rank: usize,
-    /// What it last said of itself, if that can still be believed.
+    /// The last load report unless it has expired.
     pub report: Option<LoadReport>,
-    /// How old its last word is, believed or not.
+    /// The age of the last load report, expired or not.
     pub report_age_ms: Option<u128>,
-    /// Requests there, with what was sent since.
+    /// Requests at the rank, with those sent since the report.
     pub requests: u64,
-    /// Tokens being prefilled, with what was sent since.
+    /// Tokens being prefilled, with requests sent since the report.
     pub prefill_tokens: u64,
-    /// What it has to do in the terms of the thresholds.
+    /// The load in the terms of the thresholds.
     #[serde(skip)]
     pub view: RankView,
 }
 
-/// One model at one moment.
+/// A snapshot of one model.
 #[derive(Clone, Debug, Serialize)]
 pub struct ModelStats {
-    /// Its name; `*` for requests whose model nobody knows.
+    /// The name; `*` for requests whose model is unknown.
     pub model: String,
-    /// When its workers count as busy.
+    /// The busy thresholds of its upstreams.
     #[serde(flatten)]
     pub thresholds: BusyThresholds,
-    /// Workers that serve it.
-    pub workers: usize,
-    /// Of these, how many can be reached.
+    /// Upstreams that serve it.
+    pub upstreams: usize,
+    /// Upstreams of these that can be reached.
     pub up: usize,
-    /// Of these, how many have no room.
+    /// Upstreams of these that have no room.
     pub busy: usize,
     /// Requests sent that have not ended.
     pub in_flight: u64,
-    /// Requests refused because all workers were busy or none was there.
+    /// Requests refused because all upstreams were busy or there was none.
     pub refused: u64,
-    /// When those who are refused now are told to come back, on average.
+    /// The mean wait that refused clients are told.
     pub retry_after_ms: u128,
 }
 
-// === impl WorkerStats ===
+// === impl UpstreamLoad ===
 
-impl WorkerStats {
-    pub(super) fn of(worker: &Worker, now: Duration) -> Self {
-        let rank = |RankTold { rank, report, heard_at, view }| RankStats {
+impl UpstreamLoad {
+    pub(super) fn of(upstream: &Upstream, now: Duration) -> Self {
+        let rank = |RankReport { rank, report, reported_at, view }| RankStats {
             rank,
             report,
-            report_age_ms: heard_at.map(|at| now.saturating_sub(at).as_millis()),
+            report_age_ms: reported_at.map(|at| now.saturating_sub(at).as_millis()),
             requests: view.requests,
             prefill_tokens: view.prefill_tokens,
             view,
         };
-        let (load_known, ranks) =
-            worker.with_ledger(|ledger| (ledger.is_heard(), ledger.ranks().map(rank).collect()));
+        let (load_known, ranks) = upstream
+            .with_account(|account| (account.has_report(), account.ranks().map(rank).collect()));
         Self {
-            worker: worker.name().to_owned(),
-            up: worker.is_up(),
+            upstream: upstream.name().to_owned(),
+            up: upstream.is_up(),
             load_known,
-            in_flight: worker.in_flight(),
-            latency_us: worker.latency_us(now),
-            models: worker.models().map(|names| names.iter().map(ToString::to_string).collect()),
+            in_flight: upstream.in_flight(),
+            latency_us: upstream.latency_us(now),
+            models: upstream.models().map(|names| names.iter().map(ToString::to_string).collect()),
             ranks,
         }
     }
@@ -95,16 +94,17 @@ impl WorkerStats {
 
 impl ModelStats {
     pub(super) fn of(pool: &Pool) -> Self {
-        let (model, up) = (&pool.board.model, pool.board.up().len());
+        let (model, demand) = (&pool.model, &pool.model.demand);
+        let up = pool.availability.up().len();
         Self {
             model: model.name.to_string(),
-            thresholds: model.thresholds(),
-            workers: pool.members.len(),
+            thresholds: model.thresholds().all(),
+            upstreams: pool.members.len(),
             up,
-            busy: up.saturating_sub(pool.board.free(MessagePriority::Normal).len()),
-            in_flight: model.held.load(Ordering::Relaxed),
-            refused: model.refused.load(Ordering::Relaxed),
-            retry_after_ms: model.advice().as_millis(),
+            busy: up.saturating_sub(pool.availability.free(MessagePriority::Normal).len()),
+            in_flight: demand.in_flight(),
+            refused: demand.refused(),
+            retry_after_ms: demand.advice().as_millis(),
         }
     }
 }

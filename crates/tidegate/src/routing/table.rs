@@ -1,57 +1,45 @@
-use super::model::{ANY_MODEL, Board, Model};
-use super::worker::{Worker, WorkerId};
+use super::model::{ANY_MODEL, Model};
+use super::pool::Pool;
+use super::upstream::{Membership, Upstream, UpstreamId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
-use tidegate_core::routing::{Candidates, Loads};
+use tidegate_core::routing::{Availability, RoutingPolicy};
 
-/// Who serves what, at one moment. Replaced as a whole when that changes; readers keep the one they loaded.
+/// The upstreams of every model at one moment. Replaced as a whole on a change; readers keep the one they loaded.
 #[derive(Debug)]
 pub(super) struct Table {
-    pub workers: BTreeMap<WorkerId, Arc<Worker>>,
+    pub upstreams: BTreeMap<UpstreamId, Arc<Upstream>>,
     pub models: BTreeMap<Arc<str>, Arc<Model>>,
-    /// Everybody, for requests that name no model.
+    /// All upstreams, for requests that name no model.
     all: Arc<Pool>,
-    /// For models that nobody is known to serve: those that may serve anything, or everybody.
+    /// For models that no upstream is known to serve: the upstreams that may serve any model, or all.
     open: Arc<Pool>,
     by_model: BTreeMap<Arc<str>, Arc<Pool>>,
-    /// Whether requests for different models go to different workers.
+    /// True if requests for different models go to different upstreams.
     several: bool,
 }
 
-/// The models that a worker is known to serve, if that is known.
+/// The models that an upstream is known to serve, if that is known.
 type Serves<'a> = Option<&'a Vec<Arc<str>>>;
-
-/// The workers of one model.
-#[derive(Debug)]
-pub(super) struct Pool {
-    pub members: Vec<Arc<Worker>>,
-    pub board: Arc<Board>,
-}
-
-/// A pool at one moment, for a pick.
-pub(super) struct PoolNow<'a> {
-    pub pool: &'a Pool,
-    pub now: Duration,
-    pub priority: MessagePriority,
-}
 
 // === impl Table ===
 
 impl Table {
-    /// Seats these workers. `models` has at least [`ANY_MODEL`] and all that the workers name.
+    /// Forms the pools of these upstreams. `models` has at least [`ANY_MODEL`] and all that the upstreams name.
     pub fn new(
-        workers: BTreeMap<WorkerId, Arc<Worker>>,
+        upstreams: BTreeMap<UpstreamId, Arc<Upstream>>,
         models: BTreeMap<Arc<str>, Arc<Model>>,
         any: &Arc<Model>,
     ) -> Self {
-        let serves: Vec<_> = workers.values().map(|worker| (worker, worker.models())).collect();
+        let serves: Vec<_> =
+            upstreams.values().map(|upstream| (upstream, upstream.models())).collect();
         let pool = |model: &Arc<Model>, takes: &dyn Fn(Serves<'_>) -> bool| {
             let members = serves.iter().filter(|(_, models)| takes(models.as_ref()));
-            let members: Vec<_> = members.map(|(worker, _)| Arc::clone(worker)).collect();
-            let board = Arc::new(Board::new(Arc::clone(model), members.len()));
-            Arc::new(Pool { members, board })
+            let members: Vec<_> = members.map(|(upstream, _)| Arc::clone(upstream)).collect();
+            let availability = Arc::new(Availability::new(members.len()));
+            Arc::new(Pool { members, model: Arc::clone(model), availability })
         };
         let all = pool(any, &|_| true);
         let open = match pool(any, &|models| models.is_none()) {
@@ -67,12 +55,12 @@ impl Table {
             .collect();
         let several = by_model.len() > 1
             || by_model.values().any(|pool| pool.members.len() < all.members.len());
-        let table = Self { workers, models, all, open, by_model, several };
-        table.seat();
+        let table = Self { upstreams, models, all, open, by_model, several };
+        table.join_all();
         table
     }
 
-    /// The pool for a request, and its model's name where that matters.
+    /// Returns the pool for a request of this model.
     pub fn pool(&self, model: Option<&str>) -> &Arc<Pool> {
         match model {
             Some(name) => self.by_model.get(name).unwrap_or(&self.open),
@@ -81,17 +69,15 @@ impl Table {
         }
     }
 
-    /// Whether it makes a difference which model a request names.
+    /// Returns `true` if the model that a request names makes a difference.
     pub fn needs_model(&self) -> bool {
         self.several
     }
 
-    /// Whether a request could be sent to someone, whatever its model. If not, it need not be known.
+    /// Returns `true` if any pool has room for a request. If not, its model need not be known.
     pub fn any_room(&self, priority: MessagePriority, now: Duration) -> bool {
-        // Where all are down, one is asked all the same.
         let takes = |pool: &Pool| {
-            let judged = pool.board.model.judge(priority, now);
-            !pool.board.free(judged).is_empty() || pool.board.up().is_empty()
+            RoutingPolicy::has_room(&pool.availability, &pool.model.demand, priority, now)
         };
         if !self.several {
             return takes(self.pool(None));
@@ -100,38 +86,28 @@ impl Table {
         pools.any(|pool| !pool.members.is_empty() && takes(pool))
     }
 
-    /// The pools of models by name, and [`ANY_MODEL`]'s where requests come to that.
+    /// Returns the pools by model, and the pool of [`ANY_MODEL`] if requests come to it.
     pub fn pools(&self) -> impl Iterator<Item = &Arc<Pool>> {
         let any = self.by_model.is_empty() || self.several;
         self.by_model.values().chain(any.then_some(&self.all))
     }
 
-    fn seat(&self) {
-        let mut seats: BTreeMap<WorkerId, Vec<_>> = BTreeMap::new();
+    /// Gives each upstream its entries in the pools that it belongs to.
+    fn join_all(&self) {
+        let mut joined: BTreeMap<UpstreamId, Vec<_>> = BTreeMap::new();
         let mut pools = vec![&self.all];
         if !Arc::ptr_eq(&self.open, &self.all) {
             pools.push(&self.open);
         }
         pools.extend(self.by_model.values());
         for pool in pools {
-            for (place, worker) in pool.members.iter().enumerate() {
-                seats.entry(worker.id()).or_default().push((Arc::clone(&pool.board), place));
+            for (index, upstream) in pool.members.iter().enumerate() {
+                let membership = Membership::new(&pool.availability, &pool.model, index);
+                joined.entry(upstream.id()).or_default().push(membership);
             }
         }
-        for (id, worker) in &self.workers {
-            worker.sit(seats.remove(id).unwrap_or_default());
+        for (id, upstream) in &self.upstreams {
+            upstream.join(joined.remove(id).unwrap_or_default());
         }
-    }
-}
-
-// === impl PoolNow ===
-
-impl Candidates for PoolNow<'_> {
-    fn cost(&self, number: usize) -> u64 {
-        self.pool.members.get(number).map_or(u64::MAX, |worker| worker.cost(self.now))
-    }
-
-    fn loads(&self) -> &Loads {
-        self.pool.board.loads(self.priority)
     }
 }

@@ -39,8 +39,8 @@ impl AnyStore {
     ///
     /// # Errors
     ///
-    /// [`Unusable`](StoreError::Unusable) when the address is not that of a store or the store is not ours,
-    /// [`Unavailable`](StoreError::Unavailable) when it may work later.
+    /// [`Unusable`](StoreError::Unusable) when the address is not that of a store or the store belongs to another
+    /// program, [`Unavailable`](StoreError::Unavailable) when it may work later.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         let url: StoreUrl = url
             .parse()

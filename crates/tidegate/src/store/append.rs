@@ -6,16 +6,16 @@ use tidegate_core::usage::PricedRecord;
 /// Records that come and are stored together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PricedBatch {
-    /// Who sent it under which number; `None` where the protocol has no numbers, so that a repeat can't be told.
+    /// Sender and number; `None` where the protocol has no numbers, so that a repeat can't be detected.
     pub origin: Option<Origin>,
-    /// What it holds.
+    /// Its records.
     pub records: Vec<PricedRecord>,
 }
 
 /// A batch's name: the same sender and number are the same batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Who sent it.
+    /// The sender.
     pub sender: Arc<str>,
     /// Its number, from 1 on.
     pub seq: u64,
@@ -23,20 +23,20 @@ pub struct Origin {
     pub settled: u64,
 }
 
-/// What became of a batch.
+/// Result of appending a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
-    /// It is durable now.
+    /// The batch is durable now.
     New,
-    /// It was durable before, and was not counted again.
+    /// The batch was durable before, and was not counted again.
     Repeat,
-    /// It was not stored, and never will be as it is. The other batches of the call are not touched by that.
-    Refused(Refused),
+    /// The batch was not stored, and a repetition does not help. Other batches of the call are unaffected.
+    Refused(BatchRefusal),
 }
 
-/// Why a store takes a batch at no time.
+/// Reason for which a store refuses a batch for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum BatchRefusal {
     /// Its number is too far ahead: its sender must settle older ones first.
     #[error("the batch's number is more than {SEQ_WINDOW} ahead of the oldest that is not settled")]
     TooFar,
@@ -49,7 +49,7 @@ pub enum Refused {
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct Unstored {
-    /// What was not stored, as it was given.
+    /// The batches, unchanged.
     pub batches: Vec<PricedBatch>,
     /// Why.
     #[source]

@@ -1,9 +1,9 @@
-use super::{Appended, Origin, PricedBatch, Refused, name};
+use super::{Appended, BatchRefusal, Origin, PricedBatch, name};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_core::sequence::{Seen, SeqWindow};
 
-/// What senders have sent, as it is while batches are decided one after the other.
+/// Sequence windows of senders while batches are decided one after the other.
 pub(crate) struct Windows {
     by_sender: HashMap<Arc<str>, Window>,
 }
@@ -13,7 +13,7 @@ struct Window {
     changed: bool,
 }
 
-/// What becomes of each batch.
+/// Decides each batch: new, repeated or refused.
 pub(crate) fn decide<'a>(
     batches: impl IntoIterator<Item = &'a PricedBatch>,
     windows: &mut Windows,
@@ -72,7 +72,7 @@ impl Windows {
                 Appended::New
             }
             Seen::Before => Appended::Repeat,
-            Seen::TooFar => Appended::Refused(Refused::TooFar),
+            Seen::TooFar => Appended::Refused(BatchRefusal::TooFar),
         }
     }
 }

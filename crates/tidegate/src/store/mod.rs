@@ -1,5 +1,7 @@
-//! Where priced records are kept: durable before they are acknowledged, and counted once however often they
-//! are sent.
+//! Stores of priced usage records: durable before they are acknowledged, and counted once however often they are
+//! sent.
+//!
+//! May use `storage` and the records of `tidegate-core`. Must not know the pipeline or a connection of a sender.
 //!
 //! A [`Store`] is a folder of this machine or a PostgreSQL database; [`AnyStore`] is whichever its address says.
 
@@ -10,23 +12,21 @@
 mod any_store;
 mod append;
 mod decide;
-mod error;
 #[cfg(feature = "fjall")]
-pub(crate) mod fjall;
-pub(crate) mod name;
+mod fjall;
+mod name;
 #[cfg(feature = "postgres")]
-pub(crate) mod postgres;
+mod postgres;
 mod query;
 mod scan;
 mod store_trait;
-mod store_url;
 mod sum;
 mod tally;
 
+pub use crate::storage::{NotAStoreUrl, StoreError, StoreUrl};
 #[cfg(any(feature = "fjall", feature = "postgres"))]
 pub use any_store::AnyStore;
-pub use append::{Appended, Origin, PricedBatch, Refused, Unstored};
-pub use error::StoreError;
+pub use append::{Appended, BatchRefusal, Origin, PricedBatch, Unstored};
 #[cfg(feature = "fjall")]
 pub use fjall::FjallStore;
 pub use name::NAME_BYTES_MAX;
@@ -35,4 +35,3 @@ pub use postgres::PostgresStore;
 pub use query::{UsageBy, UsageQuery, UsageRow};
 pub use scan::Records;
 pub use store_trait::Store;
-pub use store_url::{NotAStoreUrl, StoreUrl};

@@ -3,7 +3,7 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 use tidegate_core::usage::Currency;
 
-/// What a sum of usage is asked for.
+/// A query for sums of usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageQuery {
     /// One row for each of what.
@@ -32,15 +32,15 @@ pub enum UsageBy {
 /// A sum of usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRow {
-    /// Whose; `None` when not asked for by tenant.
+    /// The tenant; `None` in a sum over tenants.
     pub tenant: Option<String>,
     /// Of what; `None` when not asked for by meter.
     pub meter: Option<String>,
     /// In what money the amount is.
     pub currency: Currency,
-    /// How many records.
+    /// Number of records.
     pub records: u64,
-    /// How many of them no tariff fitted.
+    /// Number of records that no tariff matched.
     pub fallbacks: u64,
     /// The sum of what was used. Without a meter this adds up unlike things, and is `None`.
     pub quantity: Option<Decimal>,

@@ -2,7 +2,7 @@ use super::StoreError;
 use tidegate_core::usage::PricedRecord;
 use tokio::sync::mpsc;
 
-/// How many blocks of records wait for their reader: one to read, and one that is made meanwhile.
+/// Number of blocks of records queued for their reader: one to read, and one in preparation.
 const BLOCKS_WAITING: usize = 2;
 
 /// Records as they were stored, in blocks, roughly in the order of their times.

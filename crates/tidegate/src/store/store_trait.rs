@@ -2,7 +2,7 @@ use super::{Appended, PricedBatch, Records, StoreError, Unstored, UsageQuery, Us
 use rust_decimal::Decimal;
 use tidegate_core::sequence::SeqWindow;
 
-/// Where priced records are kept.
+/// A store of priced records.
 ///
 /// One conformance suite runs on every implementation; `tests/store` has it.
 pub trait Store: Send + Sync + 'static {
@@ -42,7 +42,7 @@ pub trait Store: Send + Sync + 'static {
     /// When the store can't be read.
     fn seen(&self, sender: &str) -> impl Future<Output = Result<SeqWindow, StoreError>> + Send;
 
-    /// How much a tenant has used of a meter in `from_ns .. until_ns`, both at the start of a minute.
+    /// Usage of a meter by a tenant in `from_ns .. until_ns`, both at the start of a minute.
     ///
     /// # Errors
     ///

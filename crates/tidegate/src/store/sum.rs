@@ -49,7 +49,7 @@ impl Sum {
         into.extend_from_slice(&bytes[start..]);
     }
 
-    /// What [`encode`](Self::encode) wrote, and what follows it.
+    /// Reads the output of [`encode`](Self::encode); returns the rest of the bytes, too.
     pub(crate) fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (length, rest) = bytes.split_first()?;
         let (bytes, rest) = rest.split_at_checked(usize::from(*length))?;

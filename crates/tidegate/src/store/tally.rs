@@ -6,7 +6,7 @@ use tidegate_core::usage::{Currency, PricedRecord};
 /// Nanoseconds of a minute: stores keep sums by the minute.
 pub(crate) const MINUTE_NS: i64 = 60_000_000_000;
 
-/// What is summed up together.
+/// Key of a sum.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TallyKey {
     pub(crate) tenant: Arc<str>,

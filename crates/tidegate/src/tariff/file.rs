@@ -1,22 +1,22 @@
-use super::lines::PlaceLines;
-use super::mistakes::{FileMistake, FileMistakes, FileWarning};
+use super::diagnostics::{FileWarning, TariffDiagnostic, TariffDiagnostics};
+use super::line_index::LocationLines;
 use super::read_tariff;
-use super::table::Ledger;
-use super::values::{Unfit, given};
+use super::table::FileReader;
+use super::values::{ValueError, given};
 use std::path::Path;
 use std::sync::Arc;
-use tidegate_core::tariff::{FallbackSpec, Place, TariffMistake, TariffSpec, Tariffs};
+use tidegate_core::tariff::{FallbackSpec, Location, TariffError, TariffSpec, Tariffs};
 use toml::de::{DeTable, DeValue};
 
 const TOP_KEYS: &[&str] = &["fallback", "tariff"];
 
-/// A larger file is more likely something else.
+/// Maximum file size: a larger file is more likely something else.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// One forgotten quote can make every line below it wrong.
+/// Maximum number of syntax errors reported: one missing quote can invalidate every line below it.
 const SYNTAX_MAX: usize = 10;
 
-/// A file of tariffs that has been read and checked.
+/// Parsed and checked tariff file.
 ///
 /// ```
 /// use tidegate::tariff::TariffFile;
@@ -31,30 +31,30 @@ const SYNTAX_MAX: usize = 10;
 /// "#)?;
 /// assert_eq!(file.tariffs().specs().len(), 1);
 ///
-/// let mistakes = TariffFile::parse("tariffs.toml", "[[tarif]]").unwrap_err();
-/// assert!(mistakes.to_string().contains("did you mean tariff?"));
-/// # Ok::<(), tidegate::tariff::FileMistakes>(())
+/// let errors = TariffFile::parse("tariffs.toml", "[[tarif]]").unwrap_err();
+/// assert!(errors.to_string().contains("did you mean tariff?"));
+/// # Ok::<(), tidegate::tariff::TariffDiagnostics>(())
 /// ```
 #[derive(Debug)]
 pub struct TariffFile {
     tariffs: Arc<Tariffs>,
-    lines: PlaceLines,
+    lines: LocationLines,
 }
 
-/// Why there are no tariffs.
+/// Error of reading a tariff file.
 #[derive(Debug, thiserror::Error)]
 pub enum TariffFileError {
     /// The file can't be read.
     #[error("can't read {path}: {error}")]
     Unreadable {
-        /// Its path.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
-    /// It can, and is wrong.
+    /// The file is invalid.
     #[error(transparent)]
-    Wrong(#[from] FileMistakes),
+    Wrong(#[from] TariffDiagnostics),
 }
 
 // === impl TariffFile ===
@@ -64,7 +64,7 @@ impl TariffFile {
     ///
     /// # Errors
     ///
-    /// When it can't be read, or says something wrong; then all of it is told at once.
+    /// If the file can't be read or is invalid; all errors are reported at once.
     pub fn read(path: &Path) -> Result<Self, TariffFileError> {
         let name = path.display().to_string();
         let unreadable =
@@ -78,53 +78,52 @@ impl TariffFile {
         Ok(Self::parse(&name, &text)?)
     }
 
-    /// Reads text. The name is for messages.
+    /// Parses text. `name` is used in messages.
     ///
     /// # Errors
     ///
-    /// All that is wrong with it.
-    pub fn parse(name: &str, text: &str) -> Result<Self, FileMistakes> {
-        let mut ledger = Ledger::new(text);
+    /// All errors in the text.
+    pub fn parse(name: &str, text: &str) -> Result<Self, TariffDiagnostics> {
+        let mut reader = FileReader::new(text);
         let (root, errors) = DeTable::parse_recoverable(text);
         let read = if errors.is_empty() {
-            top(root.get_ref(), &mut ledger)
+            top(root.get_ref(), &mut reader)
         } else {
-            // What was made of lines that can't be read would only confuse.
-            let syntax = errors.iter().take(SYNTAX_MAX).map(|error| syntax(error, &ledger));
-            ledger.mistakes = syntax.collect();
+            // Values from a file with syntax errors would cause misleading errors.
+            let syntax = errors.iter().take(SYNTAX_MAX).map(|error| syntax(error, &reader));
+            reader.errors = syntax.collect();
             Read::default()
         };
         for (number, spec) in read.partly {
-            check_partly(number, spec, &mut ledger);
+            check_partly(number, spec, &mut reader);
         }
         let (numbers, specs): (Vec<_>, Vec<_>) = read.wholly.into_iter().unzip();
         match Tariffs::new(specs, read.fallback) {
-            Ok(tariffs) if ledger.mistakes.is_empty() => {
-                return Ok(Self { tariffs: Arc::new(tariffs), lines: ledger.lines });
+            Ok(tariffs) if reader.errors.is_empty() => {
+                return Ok(Self { tariffs: Arc::new(tariffs), lines: reader.lines });
             }
             Ok(_) => {}
-            Err(mistakes) => {
-                for mistake in mistakes {
-                    ledger.add_mistake(renumbered(mistake, &numbers));
+            Err(errors) => {
+                for error in errors {
+                    reader.add_error(renumbered(error, &numbers));
                 }
             }
         }
-        Err(FileMistakes::new(name.to_owned(), ledger.mistakes))
+        Err(TariffDiagnostics::new(name.to_owned(), reader.errors))
     }
 
-    /// The tariffs.
+    /// Checked tariffs.
     #[must_use]
     pub fn tariffs(&self) -> &Arc<Tariffs> {
         &self.tariffs
     }
 
-    /// What is allowed and may not be meant, in the order of the lines. `now_ns` is the time in nanoseconds
-    /// since 1970.
+    /// Warnings, ordered by line. `now_ns` is the time in nanoseconds since 1970.
     #[must_use]
     pub fn warnings(&self, now_ns: i64) -> Vec<FileWarning> {
         let specs = self.tariffs.specs();
-        let about = |place: Place| {
-            let name = place.tariff.and_then(|number| specs.get(number));
+        let about = |location: Location| {
+            let name = location.tariff.and_then(|number| specs.get(number));
             name.map_or_else(String::new, |spec| format!("tariff {:?}", spec.name))
         };
         let mut warnings: Vec<_> = self
@@ -132,8 +131,8 @@ impl TariffFile {
             .warnings(now_ns)
             .into_iter()
             .map(|warning| FileWarning {
-                line: self.lines.line(warning.place),
-                about: about(warning.place),
+                line: self.lines.line(warning.location),
+                about: about(warning.location),
                 text: warning.text,
             })
             .collect();
@@ -142,63 +141,63 @@ impl TariffFile {
     }
 }
 
-/// What a file says. Tariffs have their numbers in the file.
+/// Content of a file. Tariffs are numbered by their order in the file.
 #[derive(Default)]
 struct Read {
     fallback: FallbackSpec,
     wholly: Vec<(usize, TariffSpec)>,
-    /// Of these a part could not be read, which is noted.
+    /// Tariffs with a part that could not be read, which is reported.
     partly: Vec<(usize, TariffSpec)>,
 }
 
-fn top(root: &DeTable<'_>, ledger: &mut Ledger) -> Read {
-    let table = ledger.table(root, Place::default(), TOP_KEYS);
+fn top(root: &DeTable<'_>, reader: &mut FileReader) -> Read {
+    let table = reader.table(root, Location::default(), TOP_KEYS);
     let fallback = match table.get("fallback") {
         None => FallbackSpec::default(),
         Some(value) => match value.get_ref() {
             DeValue::Table(entries) => {
-                ledger.begins(Place::default(), value);
-                read_tariff::fallback(entries, ledger)
+                reader.begins(Location::default(), value);
+                read_tariff::fallback(entries, reader)
             }
             other => {
-                let unfit = Unfit::new(given(other), "a table", "write [fallback] on a line");
-                ledger.add(Place::default().key("fallback"), unfit);
+                let error = ValueError::new(given(other), "a table", "write [fallback] on a line");
+                reader.add(Location::default().key("fallback"), error);
                 FallbackSpec::default()
             }
         },
     };
     let mut read = Read { fallback, ..Read::default() };
-    let tables = table.tables("tariff", ledger, "each tariff under its own [[tariff]]");
+    let tables = table.tables("tariff", reader, "each tariff under its own [[tariff]]");
     for (number, (at, entries)) in tables.into_iter().enumerate() {
-        let place = Place::tariff(number);
-        ledger.begins(place, at);
-        let before = ledger.mistakes.len();
-        let spec = read_tariff::tariff(entries, place, ledger);
-        let is_whole = ledger.mistakes.len() == before;
+        let location = Location::tariff(number);
+        reader.begins(location, at);
+        let before = reader.errors.len();
+        let spec = read_tariff::tariff(entries, location, reader);
+        let is_whole = reader.errors.len() == before;
         let list = if is_whole { &mut read.wholly } else { &mut read.partly };
         list.push((number, spec));
     }
     read
 }
 
-/// Notes what is wrong with the part that could be read: keys that are there and about which nothing is noted.
-/// All mistakes are told at once.
-fn check_partly(number: usize, spec: TariffSpec, ledger: &mut Ledger) {
-    let mistakes = Tariffs::new(vec![spec], FallbackSpec::default()).err().unwrap_or_default();
-    for mistake in mistakes {
-        let mistake = renumbered(mistake, &[number]);
-        let about = ledger.about(mistake.place);
-        let is_there = !mistake.place.key.is_empty() && ledger.lines.has(mistake.place);
-        if is_there && !ledger.mistakes.iter().any(|noted| noted.about == about) {
-            ledger.add_mistake(mistake);
+/// Checks the readable part of a tariff, so that all errors are reported at once: only keys that exist and have no
+/// error yet.
+fn check_partly(number: usize, spec: TariffSpec, reader: &mut FileReader) {
+    let errors = Tariffs::new(vec![spec], FallbackSpec::default()).err().unwrap_or_default();
+    for error in errors {
+        let error = renumbered(error, &[number]);
+        let about = reader.about(error.location);
+        let is_there = !error.location.key.is_empty() && reader.lines.has(error.location);
+        if is_there && !reader.errors.iter().any(|noted| noted.about == about) {
+            reader.add_error(error);
         }
     }
 }
 
-fn syntax(error: &toml::de::Error, ledger: &Ledger) -> FileMistake {
-    let line = ledger.line(error.span().map_or(0, |span| span.start));
+fn syntax(error: &toml::de::Error, reader: &FileReader) -> TariffDiagnostic {
+    let line = reader.line(error.span().map_or(0, |span| span.start));
     let what = error.message().lines().collect::<Vec<_>>().join(", ");
-    FileMistake {
+    TariffDiagnostic {
         line,
         about: String::new(),
         wrong: format!("TOML can't be read on: {what}"),
@@ -207,8 +206,8 @@ fn syntax(error: &toml::de::Error, ledger: &Ledger) -> FileMistake {
     }
 }
 
-/// A mistake by its place in the file: tariffs that could not be read were not among those checked.
-fn renumbered(mistake: TariffMistake, numbers: &[usize]) -> TariffMistake {
-    let tariff = mistake.place.tariff.and_then(|number| numbers.get(number).copied());
-    TariffMistake { place: Place { tariff, ..mistake.place }, ..mistake }
+/// Maps an error to its tariff in the file: unreadable tariffs were not among the checked ones.
+fn renumbered(error: TariffError, numbers: &[usize]) -> TariffError {
+    let tariff = error.location.tariff.and_then(|number| numbers.get(number).copied());
+    TariffError { location: Location { tariff, ..error.location }, ..error }
 }

@@ -1,14 +1,15 @@
-//! What usage costs: tariffs, the evaluator that prices by them, and the TOML file that they are written in.
+//! Tariffs, the evaluator that prices by them, and the TOML file that defines them.
 //!
-//! Everything but the file is `tidegate_core::tariff`, under the same names.
+//! Everything except the file is `tidegate_core::tariff`, under the same names. Uses the core and a TOML parser.
+//! Must not know stores, pipelines or the current time.
 
+mod diagnostics;
 mod file;
-mod lines;
-mod mistakes;
+mod line_index;
 mod read_tariff;
 mod table;
 mod values;
 
+pub use diagnostics::{FileWarning, TariffDiagnostic, TariffDiagnostics};
 pub use file::{TariffFile, TariffFileError};
-pub use mistakes::{FileMistake, FileMistakes, FileWarning};
 pub use tidegate_core::tariff::*;

@@ -1,19 +1,20 @@
-use super::mistakes::{nearest, quoted};
+use super::diagnostics::quoted;
 use rust_decimal::Decimal;
+use tidegate_core::suggestion::nearest;
 use tidegate_core::tariff::{Days, LocalTime};
 use toml::de::DeValue;
 use toml::value::{Datetime, Time};
 
-/// Why a value can't be used: what is wrong, what was expected, what to do.
-pub(super) struct Unfit {
+/// Error of a value: its description, the expected value, the correction.
+pub(super) struct ValueError {
     pub(super) wrong: String,
     pub(super) expected: String,
     pub(super) fix: String,
 }
 
-// === impl Unfit ===
+// === impl ValueError ===
 
-impl Unfit {
+impl ValueError {
     pub(super) fn new(
         wrong: impl Into<String>,
         expected: impl Into<String>,
@@ -23,51 +24,60 @@ impl Unfit {
     }
 }
 
-/// A string that is not empty.
-pub(super) fn text(value: &DeValue<'_>) -> Result<String, Unfit> {
+/// Non-empty string.
+pub(super) fn text(value: &DeValue<'_>) -> Result<String, ValueError> {
     match value {
         DeValue::String(text) if !text.trim().is_empty() => Ok(text.to_string()),
-        other => Err(Unfit::new(given(other), "text", "write it in quotes")),
+        other => Err(ValueError::new(given(other), "text", "write it in quotes")),
     }
 }
 
-/// An exact number: a whole one, or text such as `"0.06"`.
-pub(super) fn decimal(value: &DeValue<'_>) -> Result<Decimal, Unfit> {
+/// Exact number: an integer, or text such as `"0.06"`.
+pub(super) fn decimal(value: &DeValue<'_>) -> Result<Decimal, ValueError> {
     let expected = "a number in quotes, such as \"0.06\", or a whole number";
     match value {
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
             .map(Decimal::from)
-            .map_err(|_| Unfit::new(given(value), expected, "write a smaller number")),
+            .map_err(|_| ValueError::new(given(value), expected, "write a smaller number")),
         DeValue::String(text) => Decimal::from_str_exact(text).map_err(|_| {
-            Unfit::new(given(value), expected, "write digits, with at most 28 behind the point")
+            ValueError::new(
+                given(value),
+                expected,
+                "write digits, with at most 28 behind the point",
+            )
         }),
         DeValue::Float(number) => {
             let wrong = format!("{} is a binary float, which is not exact", number.as_str());
-            Err(Unfit::new(wrong, expected, format!("put it in quotes: \"{}\"", number.as_str())))
+            Err(ValueError::new(
+                wrong,
+                expected,
+                format!("put it in quotes: \"{}\"", number.as_str()),
+            ))
         }
-        other => Err(Unfit::new(given(other), expected, "write the number in quotes")),
+        other => Err(ValueError::new(given(other), expected, "write the number in quotes")),
     }
 }
 
-pub(super) fn count(value: &DeValue<'_>) -> Result<u64, Unfit> {
-    let unfit = || Unfit::new(given(value), "a whole number, 1 or more", "write it without quotes");
+pub(super) fn count(value: &DeValue<'_>) -> Result<u64, ValueError> {
+    let error =
+        || ValueError::new(given(value), "a whole number, 1 or more", "write it without quotes");
     match value {
         DeValue::Integer(number) => {
-            u64::from_str_radix(number.as_str(), number.radix()).map_err(|_| unfit())
+            u64::from_str_radix(number.as_str(), number.radix()).map_err(|_| error())
         }
-        _ => Err(unfit()),
+        _ => Err(error()),
     }
 }
 
-/// One text, or several.
-pub(super) fn texts(value: &DeValue<'_>) -> Result<Vec<String>, Unfit> {
+/// One string, or several.
+pub(super) fn texts(value: &DeValue<'_>) -> Result<Vec<String>, ValueError> {
     match value {
         DeValue::Array(values) => values.iter().map(|value| text(value.get_ref())).collect(),
         one => text(one).map(|text| vec![text]),
     }
 }
 
-pub(super) fn days(value: &DeValue<'_>) -> Result<Days, Unfit> {
+pub(super) fn days(value: &DeValue<'_>) -> Result<Days, ValueError> {
     let mut days = Days::NONE;
     for name in texts(value)? {
         let some = match name.as_str() {
@@ -81,21 +91,21 @@ pub(super) fn days(value: &DeValue<'_>) -> Result<Days, Unfit> {
     Ok(days)
 }
 
-fn day(name: &str) -> Result<Days, Unfit> {
+fn day(name: &str) -> Result<Days, ValueError> {
     if let Some(day) = (0..).zip(Days::NAMES).find(|(_, known)| *known == name) {
         return Ok(Days::NONE.with(day.0));
     }
     let known = Days::NAMES.into_iter().chain(["all", "weekdays", "weekend"]);
-    // The first three letters tell a day that was written out.
+    // The first three letters identify a day's full name.
     let short: String = name.to_lowercase().chars().take(3).collect();
     let near = Days::NAMES.into_iter().find(|day| *day == short).or_else(|| nearest(name, known));
     let fix = near.map_or("use these words".to_owned(), |near| format!("did you mean \"{near}\"?"));
     let expected = "mon, tue, wed, thu, fri, sat, sun, weekdays, weekend or all";
-    Err(Unfit::new(format!("{} is no day", quoted(name)), expected, fix))
+    Err(ValueError::new(format!("{} is no day", quoted(name)), expected, fix))
 }
 
-/// A minute of the day, of text such as `"07:30"` or of a TOML time.
-pub(super) fn clock(value: &DeValue<'_>) -> Result<u16, Unfit> {
+/// Minute of the day, from text such as `"07:30"` or a TOML time.
+pub(super) fn clock(value: &DeValue<'_>) -> Result<u16, ValueError> {
     let minute = match value {
         DeValue::String(text) => clock_text(text),
         DeValue::Datetime(Datetime {
@@ -106,7 +116,7 @@ pub(super) fn clock(value: &DeValue<'_>) -> Result<u16, Unfit> {
         _ => None,
     };
     let fix = "write hours and minutes; \"24:00\" is the end of the day";
-    minute.ok_or_else(|| Unfit::new(given(value), "a time such as \"07:30\"", fix))
+    minute.ok_or_else(|| ValueError::new(given(value), "a time such as \"07:30\"", fix))
 }
 
 fn clock_text(text: &str) -> Option<u16> {
@@ -121,15 +131,15 @@ fn clock_text(text: &str) -> Option<u16> {
     (minute < 60 && hour * 60 + minute <= 24 * 60).then_some(hour * 60 + minute)
 }
 
-/// A TOML date, with or without a time, by the clocks of the tariff's zone.
-pub(super) fn local_time(value: &DeValue<'_>) -> Result<LocalTime, Unfit> {
+/// TOML date, with or without a time, local to the tariff's zone.
+pub(super) fn local_time(value: &DeValue<'_>) -> Result<LocalTime, ValueError> {
     let expected = "a date such as 2026-01-31, or 2026-01-31T12:00:00";
     let DeValue::Datetime(Datetime { date: Some(date), time, offset }) = value else {
-        return Err(Unfit::new(given(value), expected, "write the date without quotes"));
+        return Err(ValueError::new(given(value), expected, "write the date without quotes"));
     };
     if offset.is_some() {
         let fix = "leave the offset out: dates are by the clocks of time_zone";
-        return Err(Unfit::new(given(value), expected, fix));
+        return Err(ValueError::new(given(value), expected, fix));
     }
     let (hour, minute, second) =
         time.map_or((0, 0, 0), |time| (time.hour, time.minute, time.second.unwrap_or(0)));
@@ -144,10 +154,10 @@ pub(super) fn local_time(value: &DeValue<'_>) -> Result<LocalTime, Unfit> {
             small(second)?,
         )
     };
-    at().ok_or_else(|| Unfit::new(given(value), expected, "write a day that the calendar has"))
+    at().ok_or_else(|| ValueError::new(given(value), expected, "write a day that the calendar has"))
 }
 
-/// What was given, for people.
+/// Description of a given value.
 pub(super) fn given(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) if text.trim().is_empty() => "an empty text is given".to_owned(),

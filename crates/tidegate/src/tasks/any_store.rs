@@ -3,9 +3,10 @@ use super::FjallTaskStore;
 #[cfg(feature = "postgres")]
 use super::PostgresTaskStore;
 use super::{
-    Change, Durability, Kept, NewTask, Submission, TaskPage, TaskQuery, TaskRecord, TaskStore,
+    Change, ChangeOutcome, Durability, NewTask, Submission, TaskPage, TaskQuery, TaskRecord,
+    TaskStore,
 };
-use crate::store::{NotAStoreUrl, StoreError, StoreUrl};
+use crate::storage::{NotAStoreUrl, StoreError, StoreUrl};
 use std::time::Duration;
 use tidegate_core::task::{OutputChunk, TaskId};
 
@@ -40,8 +41,8 @@ impl AnyTaskStore {
     ///
     /// # Errors
     ///
-    /// [`Unusable`](StoreError::Unusable) when the address is not that of a store or the store is not ours,
-    /// [`Unavailable`](StoreError::Unavailable) when it may work later.
+    /// [`Unusable`](StoreError::Unusable) when the address is not that of a store or the store belongs to another
+    /// program, [`Unavailable`](StoreError::Unavailable) when it may work later.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         let url: StoreUrl =
             url.parse().map_err(|error: NotAStoreUrl| StoreError::Unusable(error.to_string()))?;
@@ -75,8 +76,12 @@ impl TaskStore for AnyTaskStore {
         delegate!(self, store => store.submit(task).await)
     }
 
-    async fn keep(&self, change: Change, durability: Durability) -> Result<Kept, StoreError> {
-        delegate!(self, store => store.keep(change, durability).await)
+    async fn persist(
+        &self,
+        change: Change,
+        durability: Durability,
+    ) -> Result<ChangeOutcome, StoreError> {
+        delegate!(self, store => store.persist(change, durability).await)
     }
 
     async fn get(&self, id: &TaskId) -> Result<Option<TaskRecord>, StoreError> {

@@ -1,5 +1,5 @@
 use super::{Change, NewTask};
-use crate::store::StoreError;
+use crate::storage::StoreError;
 use tidegate_core::task::TaskId;
 
 /// The longest key of a client. It still fits, escaped, into a third of a page, the most that an index of
@@ -9,14 +9,14 @@ pub(super) const KEY_BYTES_MAX: usize = 512;
 /// The longest name of a manager.
 pub(super) const OWNER_BYTES_MAX: usize = 256;
 
-/// What a spec may take as it is kept: well over what [`TaskLimits`](tidegate_core::task::TaskLimits) lets in,
+/// Size of a stored specification: well over what [`TaskLimits`](tidegate_core::task::TaskLimits) lets in,
 /// when all of it has to be escaped.
 pub(super) const SPEC_BYTES_MAX: usize = 16 << 20;
 
-/// What a state may take: names, numbers, and what an ending says.
+/// Size of a stored state: names, numbers and the message of an ending.
 pub(super) const STATE_BYTES_MAX: usize = 256 << 10;
 
-/// What a task may have written.
+/// Size of a stored output.
 pub(super) const OUTPUT_BYTES_MAX: usize = 32 << 20;
 
 /// The most tasks of one page, of one adoption, of one forgetting.
@@ -25,7 +25,7 @@ pub(super) const PAGE_MAX: usize = 1_000;
 /// The specs of one page or one adoption take about so much: after that it ends early.
 pub(super) const PAGE_BYTES_MAX: usize = 32 << 20;
 
-/// Whether a task can be kept as it is.
+/// Checks that a task can be stored.
 pub(super) fn check_new(task: &NewTask) -> Result<(), StoreError> {
     let id = &task.record.id;
     check_owner(&task.record.state.owner)?;
@@ -38,7 +38,7 @@ pub(super) fn check_new(task: &NewTask) -> Result<(), StoreError> {
     }
 }
 
-/// Whether a step can be kept as it is.
+/// Checks that a step can be stored.
 pub(super) fn check_change(change: &Change) -> Result<(), StoreError> {
     check_owner(&change.state.owner)?;
     let texts = change.output.iter().flatten().map(|chunk| chunk.text.len());

@@ -1,9 +1,9 @@
-//! How what is known of a task becomes bytes. Later versions read what earlier ones wrote: of JSON what is not
-//! known is passed over and what is missing has a default, and everything else begins with the number of its
+//! Encoding of tasks. Later versions read the output of earlier ones: unknown JSON fields are skipped and missing
+//! ones have a default, and everything else begins with the number of its
 //! format.
 
 use super::bounds::{OUTPUT_BYTES_MAX, SPEC_BYTES_MAX, STATE_BYTES_MAX, check_bytes};
-use crate::store::StoreError;
+use crate::storage::StoreError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tidegate_core::task::{OutputChunk, OutputStream, TaskId, TaskSpec, TaskState, TaskStatus};
@@ -52,7 +52,7 @@ fn read_json<T: DeserializeOwned>(id: &TaskId, what: &str, bytes: &[u8]) -> Resu
     serde_json::from_slice(bytes).map_err(|error| damaged(id, what, &error))
 }
 
-/// What a task wrote: for each chunk a byte that says where, four of its length (big-endian), and its text.
+/// Encodes the output of a task: for each chunk a byte for the stream, four for the length (big-endian), the text.
 pub(super) fn write_output(id: &TaskId, chunks: &[OutputChunk]) -> Result<Vec<u8>, StoreError> {
     let texts: usize = chunks.iter().map(|chunk| chunk.text.len()).sum();
     let mut bytes = Vec::with_capacity(1 + texts + 5 * chunks.len());
@@ -71,7 +71,7 @@ pub(super) fn write_output(id: &TaskId, chunks: &[OutputChunk]) -> Result<Vec<u8
     Ok(bytes)
 }
 
-/// What a task wrote, from its bytes.
+/// Decodes the output of a task.
 pub(super) fn read_output(id: &TaskId, bytes: &[u8]) -> Result<Vec<OutputChunk>, StoreError> {
     let wrong = |what: &str| damaged(id, "output", &what);
     let mut rest = match bytes.split_first() {
@@ -133,7 +133,12 @@ mod tests {
             "ending":{"outcome":"failed","reason":"exit","ran_ms":7}}"#;
         let state = read_state(&id(), state).unwrap();
         assert_eq!((state.version, state.status), (3, TaskStatus::Failed));
-        assert_eq!((state.placed, state.cancel_asked, state.ended_ms), (None, false, None));
+        assert_eq!((state.assignment, state.cancel_requested, state.ended_ms), (None, false, None));
+        let running =
+            br#"{"version":2,"status":"running","owner":"m","attempt":1,"failures":0,"losses":0,
+            "submitted_ms":5,"queued_ms":6,"placed":{"executor":"e"},"cancel_asked":true}"#;
+        let state = read_state(&id(), running).unwrap();
+        assert!(state.cancel_requested && state.assignment.is_some());
         let spec = br#"{"runtime":"sh","code":"true","priority":"normal","timeout_ms":9,"retries":2,"new":{}}"#;
         let spec = read_spec(&id(), spec).unwrap();
         assert_eq!((spec.code.as_str(), spec.retries, spec.args.len()), ("true", 2, 0));

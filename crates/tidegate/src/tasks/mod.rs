@@ -1,4 +1,6 @@
-//! Where tasks are kept, so that none is lost and none ends twice.
+//! Stores of tasks: no task is lost, and none ends twice.
+//!
+//! May use `storage` and the task types of `tidegate-core`. Must not know executors or how a task is executed.
 //!
 //! A [`TaskStore`] is a folder of this machine or a PostgreSQL database; [`AnyTaskStore`] is whichever its address
 //! says.
@@ -17,11 +19,12 @@ mod postgres;
 mod record;
 mod task_store;
 
+pub use crate::storage::{NotAStoreUrl, StoreError, StoreUrl};
 #[cfg(any(feature = "fjall", feature = "postgres"))]
 pub use any_store::AnyTaskStore;
 #[cfg(feature = "fjall")]
 pub use fjall::FjallTaskStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresTaskStore;
-pub use record::{Change, Kept, NewTask, Submission, TaskPage, TaskQuery, TaskRecord};
+pub use record::{Change, ChangeOutcome, NewTask, Submission, TaskPage, TaskQuery, TaskRecord};
 pub use task_store::{Durability, TaskStore};

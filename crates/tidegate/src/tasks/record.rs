@@ -1,19 +1,19 @@
-use crate::store::StoreError;
+use crate::storage::StoreError;
 use std::sync::Arc;
 use tidegate_core::task::{OutputChunk, TaskId, TaskSpec, TaskState, TaskStatus};
 
-/// A task as it is kept.
+/// A stored task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRecord {
-    /// Its name.
+    /// Its id.
     pub id: TaskId,
-    /// What is to be done.
+    /// Its specification.
     pub spec: Arc<TaskSpec>,
-    /// Where it stands.
+    /// Its state.
     pub state: TaskState,
 }
 
-/// A task that is to be kept.
+/// A new task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTask {
     /// The task.
@@ -25,11 +25,11 @@ pub struct NewTask {
     pub fingerprint: [u8; 16],
 }
 
-/// What became of a submission.
+/// Result of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "made once a call, and read at once")]
 pub enum Submission {
-    /// It is durable now.
+    /// The task is durable now.
     New,
     /// The same was submitted before, under this name or with this key.
     Same(TaskRecord),
@@ -39,57 +39,57 @@ pub enum Submission {
     OtherUnderKey(TaskId),
 }
 
-/// A step of a task that is to be kept.
+/// A step of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The task.
     pub id: TaskId,
-    /// Where it stands now. Kept only if the version before it is the newest.
+    /// Its new state. ChangeOutcome only if the version before it is the newest.
     pub state: TaskState,
-    /// What it wrote, all of it, with its last step.
+    /// Its whole output, with its last step.
     pub output: Option<Vec<OutputChunk>>,
 }
 
-/// What became of a change.
+/// Result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "made once a call, and read at once")]
-pub enum Kept {
-    /// It is kept.
+pub enum ChangeOutcome {
+    /// The change is persisted.
     Yes,
-    /// Somebody else was first: this is where the task stands. `None` when there is no such task.
+    /// Another change was first; this is the current state. `None` without such a task.
     Conflict(Option<TaskState>),
 }
 
-/// Which tasks to list, the newest first.
+/// A query for tasks, the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskQuery {
-    /// Those in this status alone.
+    /// Only tasks in this status.
     pub status: Option<TaskStatus>,
-    /// Those that come after this place, which an earlier page gave.
+    /// Only tasks after this position, from an earlier page.
     pub after: Option<String>,
-    /// At most so many.
+    /// Maximum number of tasks.
     pub limit: usize,
 }
 
-/// Some tasks.
+/// A page of tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskPage {
-    /// The newest first.
+    /// Tasks, the newest first.
     pub tasks: Vec<TaskRecord>,
-    /// Where the next page starts, when there may be one.
+    /// Position of the next page, if there may be one.
     pub next: Option<String>,
 }
 
 // === impl TaskQuery ===
 
 impl TaskQuery {
-    /// The place in the order of submission before which the page starts.
-    pub(super) fn place(&self) -> Result<Option<u64>, StoreError> {
-        let place = self.after.as_deref().map(|text| {
+    /// The sequence number before which the page starts.
+    pub(super) fn position(&self) -> Result<Option<u64>, StoreError> {
+        let position = self.after.as_deref().map(|text| {
             text.parse().map_err(|_| {
-                StoreError::Refused(format!("{text:?} is no place in the list that a page gave"))
+                StoreError::Refused(format!("{text:?} is no position that a page gave"))
             })
         });
-        place.transpose()
+        position.transpose()
     }
 }

@@ -1,9 +1,9 @@
-use super::{Change, Kept, NewTask, Submission, TaskPage, TaskQuery, TaskRecord};
-use crate::store::StoreError;
+use super::{Change, ChangeOutcome, NewTask, Submission, TaskPage, TaskQuery, TaskRecord};
+use crate::storage::StoreError;
 use std::time::Duration;
 use tidegate_core::task::{OutputChunk, TaskId};
 
-/// What a change must survive before it counts as kept.
+/// Event that a change must survive before it counts as persisted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// The end of the process: enough where what the change is about ends with the process too.
@@ -12,29 +12,29 @@ pub enum Durability {
     Power,
 }
 
-/// Where tasks are kept. Many callers at once share the cost of making their changes durable.
+/// A store of tasks. Concurrent callers share the cost of making their changes durable.
 ///
 /// One conformance suite runs on every implementation; `tests/tasks` has it.
 pub trait TaskStore: Send + Sync + 'static {
-    /// Keeps a new task: when this returns `New`, a power cut does not lose it.
+    /// Persists a new task: once this returns `New`, a power cut does not lose it.
     ///
     /// # Errors
     ///
-    /// When the store can't be written. The task may be kept all the same; submitting it again finds out.
+    /// When the store can't be written. The task may be persisted nevertheless; submitting it again finds out.
     fn submit(&self, task: NewTask) -> impl Future<Output = Result<Submission, StoreError>> + Send;
 
-    /// Keeps a step of a task, if it starts from the newest state.
+    /// Persists a step of a task, if it starts from the newest state.
     ///
     /// # Errors
     ///
-    /// When the store can't be written. It may be kept all the same.
-    fn keep(
+    /// When the store can't be written. The step may be persisted nevertheless.
+    fn persist(
         &self,
         change: Change,
         durability: Durability,
-    ) -> impl Future<Output = Result<Kept, StoreError>> + Send;
+    ) -> impl Future<Output = Result<ChangeOutcome, StoreError>> + Send;
 
-    /// A task.
+    /// Reads a task.
     ///
     /// # Errors
     ///
@@ -44,7 +44,7 @@ pub trait TaskStore: Send + Sync + 'static {
         id: &TaskId,
     ) -> impl Future<Output = Result<Option<TaskRecord>, StoreError>> + Send;
 
-    /// What a task wrote, once it is over.
+    /// Output of a task, once it has ended.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ pub trait TaskStore: Send + Sync + 'static {
     /// When the store can't be read.
     fn list(&self, query: &TaskQuery) -> impl Future<Output = Result<TaskPage, StoreError>> + Send;
 
-    /// How many tasks there are in each status, in the order of
+    /// Number of tasks in each status, in the order of
     /// [`TaskStatus::ALL`](tidegate_core::task::TaskStatus).
     ///
     /// # Errors
@@ -69,7 +69,7 @@ pub trait TaskStore: Send + Sync + 'static {
     /// When the store can't be read.
     fn counts(&self) -> impl Future<Output = Result<[u64; 6], StoreError>> + Send;
 
-    /// Says that a manager is alive, for so long. Tasks of managers that have not said so in time may be
+    /// Marks a manager as alive for this time. Tasks of managers without a current mark may be
     /// [adopted](Self::adopt).
     ///
     /// # Errors

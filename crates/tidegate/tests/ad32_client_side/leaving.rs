@@ -4,8 +4,8 @@ use crate::support::{Behaviour, Wire, at, config, manager, until};
 use std::time::Duration;
 use tidegate::MessageClass::{Data, Dispatch};
 use tidegate::outbox::{
-    Cause, EnqueueReason, Failure, OutgoingConfig, OutgoingConfigError, OutgoingRequestManager,
-    QueueConfig,
+    EnqueueReason, Failure, OutgoingConfig, OutgoingConfigError, OutgoingRequestManager,
+    QueueConfig, SendFailure,
 };
 use tokio::time::timeout;
 
@@ -84,7 +84,7 @@ async fn shutdown_returns_what_it_could_not_send_in_time() {
     let shutdown = manager.shutdown(Duration::from_secs(1));
     let (answer, unsent) = tokio::join!(biased; waiting, shutdown);
     let error = answer.expect_err("it is too late");
-    assert!(matches!(error.cause, Cause::Closed), "{error:?}");
+    assert!(matches!(error.cause, SendFailure::Closed), "{error:?}");
     assert_eq!((error.message, error.maybe_delivered), (3, false));
     let unsent: Vec<_> = unsent
         .into_iter()

@@ -4,7 +4,7 @@ use crate::support::{Behaviour, Broken, Manager, Wire, at, config, manager, unti
 use std::error::Error;
 use std::time::Duration;
 use tidegate::MessageClass::{Control, Data, Dispatch};
-use tidegate::outbox::{BudgetLimits, Cause, Failure, OutgoingConfig, Safety};
+use tidegate::outbox::{BudgetLimits, Failure, OutgoingConfig, Safety, SendFailure};
 use tokio::time::Instant;
 
 /// Retries are not what these tests are about, so they are not short of them.
@@ -103,7 +103,7 @@ async fn what_may_have_been_delivered_once_stays_doubtful() {
     };
     let (answer, ()) = tokio::join!(biased; send, then);
     let error = answer.expect_err("nobody is there");
-    assert!(matches!(error.cause, Cause::Transport(_)), "{error:?}");
+    assert!(matches!(error.cause, SendFailure::Transport(_)), "{error:?}");
     assert_eq!((error.message, error.attempts, error.maybe_delivered), (5, 2, true));
 }
 
@@ -129,7 +129,7 @@ async fn an_attempt_ends_at_its_deadline_and_gives_the_message_back() {
     let start = Instant::now();
     let error = manager.send(&at(1), Dispatch, 5).await.expect_err("nobody answers");
     assert_eq!(start.elapsed(), OutgoingConfig::default().attempt_timeout);
-    assert!(matches!(error.cause, Cause::TimedOut), "{error:?}");
+    assert!(matches!(error.cause, SendFailure::TimedOut), "{error:?}");
     assert_eq!((error.message, error.attempts, error.maybe_delivered), (5, 1, true));
 }
 
@@ -140,12 +140,12 @@ async fn a_message_ends_at_its_deadline_although_it_was_never_sent() {
     stalled(&manager, 0..1).await;
     let start = Instant::now();
     let error = manager.send(&at(1), Data, 1).await.expect_err("its turn comes too late");
-    assert!(matches!(error.cause, Cause::Expired), "{error:?}");
+    assert!(matches!(error.cause, SendFailure::Expired), "{error:?}");
     assert_eq!((error.message, error.attempts, error.maybe_delivered), (1, 0, false));
     let latest = config.message_timeout + config.attempt_timeout + config.backoff_cap;
     assert!(start.elapsed() <= latest, "{:?}", start.elapsed());
     let first = hand_back.recv().await.expect("the one before it was given up too");
-    assert!(matches!(first.error.cause, Cause::TimedOut), "{first:?}");
+    assert!(matches!(first.error.cause, SendFailure::TimedOut), "{first:?}");
     assert_eq!((first.error.message, first.class, first.destination), (0, Data, at(1)));
 }
 
@@ -195,7 +195,7 @@ async fn a_transport_that_panics_ends_one_attempt_and_not_the_sender() {
     let (manager, _hand_back) = manager(Wire::new(), generous());
     manager.transport().set(at(1), Behaviour::Panic);
     let error = manager.send(&at(1), Dispatch, 5).await.expect_err("it panicked");
-    assert!(matches!(error.cause, Cause::Panicked), "{error:?}");
+    assert!(matches!(error.cause, SendFailure::Panicked), "{error:?}");
     assert_eq!((error.message, error.maybe_delivered), (5, true));
     assert_eq!(manager.send(&at(1), Dispatch, 6).await.expect("the sender goes on"), 6);
 }
@@ -205,7 +205,7 @@ async fn a_reply_that_is_missing_is_said_to_be_missing() {
     let (manager, _hand_back) = manager(Wire::new(), generous());
     manager.transport().set(at(1), Behaviour::Forget);
     let error = manager.send(&at(1), Dispatch, 5).await.expect_err("it has no reply");
-    assert!(matches!(error.cause, Cause::NoReply), "{error:?}");
+    assert!(matches!(error.cause, SendFailure::NoReply), "{error:?}");
     assert_eq!((error.message, error.maybe_delivered), (5, true));
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate::MessageClass::{Control, Data, Dispatch, Telemetry};
-use tidegate::outbox::{Cause, EnqueueReason, Failure, OutgoingConfig};
+use tidegate::outbox::{EnqueueReason, Failure, OutgoingConfig, SendFailure};
 use tokio::task::JoinSet;
 
 const PRODUCERS: u64 = 8;
@@ -58,11 +58,13 @@ async fn every_message_is_answered_while_queues_come_and_go() {
                     Some(Err(error)) => {
                         assert_eq!(error.message, message, "each gets its own back");
                         match error.cause {
-                            Cause::NotTaken(EnqueueReason::TooManyDestinations { .. }) => {
+                            SendFailure::NotTaken(EnqueueReason::TooManyDestinations {
+                                ..
+                            }) => {
                                 tokio::task::yield_now().await;
                                 &tally.too_many
                             }
-                            Cause::Transport(_) => &tally.failed,
+                            SendFailure::Transport(_) => &tally.failed,
                             cause => panic!("{cause:?}"),
                         }
                     }

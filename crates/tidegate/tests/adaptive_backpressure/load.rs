@@ -1,4 +1,4 @@
-use crate::chance::Chance;
+use super::draws::Draws;
 use std::time::Duration;
 
 /// How many records a sender has to send, a second.
@@ -30,7 +30,7 @@ pub enum Load {
 #[derive(Debug)]
 pub struct Arrivals {
     load: Load,
-    chance: Chance,
+    draws: Draws,
     in_burst: bool,
     turns_at_s: f64,
 }
@@ -59,7 +59,7 @@ impl Load {
 
 impl Arrivals {
     pub fn new(load: Load, seed: u64) -> Self {
-        Self { load, chance: Chance::new(seed), in_burst: false, turns_at_s: 0.0 }
+        Self { load, draws: Draws::new(seed), in_burst: false, turns_at_s: 0.0 }
     }
 
     /// Records a second at this time.
@@ -77,7 +77,7 @@ impl Arrivals {
             Load::Sawtooth { peak_per_s, period_s } => peak_per_s * (at_s / period_s).fract(),
             Load::Bursts { high_per_s, low_per_s, mean_s } => {
                 while self.turns_at_s <= at_s {
-                    self.turns_at_s += self.chance.exponential(mean_s).max(0.01);
+                    self.turns_at_s += self.draws.exponential(mean_s).max(0.01);
                     self.in_burst = !self.in_burst;
                 }
                 if self.in_burst { high_per_s } else { low_per_s }

@@ -1,4 +1,4 @@
-use crate::chance::Chance;
+use super::draws::Draws;
 use crate::load::{Arrivals, Load};
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -75,7 +75,7 @@ impl Sender {
         time: Duration,
     ) -> (u64, u64) {
         let mut arrivals = Arrivals::new(self.load, self.seed);
-        let mut chance = Chance::new(self.seed ^ 1);
+        let mut draws = Draws::new(self.seed ^ 1);
         let mut builder = BatchBuilder::new(FrameLimits::default());
         let (start, mut looked, mut due) = (Instant::now(), Duration::ZERO, 0.0);
         let (mut seq, mut sent) = (0, 0);
@@ -83,15 +83,15 @@ impl Sender {
             let now = start.elapsed();
             due += arrivals.rate(now) * (now - looked).as_secs_f64();
             looked = now;
-            let mut count = 2 + chance.below(self.batch_max - 1);
+            let mut count = 2 + draws.below(self.batch_max - 1);
             while due >= count as f64 && start.elapsed() < time {
                 answers.wait_for_room().await;
                 seq += 1;
                 let frame = self.frame(&mut builder, (seq, answers.begin(seq)), count);
-                push_in_parts(entrance, connection, frame, &mut chance).await;
+                push_in_parts(entrance, connection, frame, &mut draws).await;
                 due -= count as f64;
                 sent += count as u64;
-                count = 2 + chance.below(self.batch_max - 1);
+                count = 2 + draws.below(self.batch_max - 1);
             }
             sleep(LOOK_EVERY).await;
         }
@@ -117,9 +117,9 @@ async fn push_in_parts(
     entrance: &Entrance,
     connection: &Arc<Connection>,
     frame: Bytes,
-    chance: &mut Chance,
+    draws: &mut Draws,
 ) {
-    let at = chance.below(frame.len());
+    let at = draws.below(frame.len());
     for part in [frame.slice(..at), frame.slice(at..)] {
         if !part.is_empty() {
             entrance.push(connection, part).await.unwrap();

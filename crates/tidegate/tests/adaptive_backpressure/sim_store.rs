@@ -1,11 +1,11 @@
-use crate::chance::Chance;
+use super::draws::Draws;
 use rust_decimal::Decimal;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::sequence::{Seen, SeqWindow};
 use tidegate::store::{
-    Appended, PricedBatch, Records, Refused, Store, StoreError, Unstored, UsageQuery, UsageRow,
+    Appended, BatchRefusal, PricedBatch, Records, Store, StoreError, Unstored, UsageQuery, UsageRow,
 };
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -41,7 +41,7 @@ pub enum Spread {
 }
 
 struct Kept {
-    chance: Chance,
+    draws: Draws,
     windows: HashMap<Arc<str>, SeqWindow>,
     /// How often each batch was counted, and with how many records.
     batches: HashMap<(Arc<str>, u64), (u32, usize)>,
@@ -51,7 +51,7 @@ struct Kept {
 impl SimStore {
     pub fn new(mood: Mood, spread: Spread, seed: u64) -> Arc<Self> {
         let kept = Kept {
-            chance: Chance::new(seed),
+            draws: Draws::new(seed),
             windows: HashMap::new(),
             batches: HashMap::new(),
             records: 0,
@@ -86,9 +86,9 @@ impl SimStore {
     }
 
     fn service_time(&self, batches: &[PricedBatch], per_s: f64) -> Duration {
-        let chance = &mut self.kept.lock().unwrap().chance;
+        let draws = &mut self.kept.lock().unwrap().draws;
         let time_s =
-            |batch: &PricedBatch| batch.records.len() as f64 / per_s * self.spread.factor(chance);
+            |batch: &PricedBatch| batch.records.len() as f64 / per_s * self.spread.factor(draws);
         Duration::from_secs_f64(batches.iter().map(time_s).sum())
     }
 }
@@ -145,7 +145,7 @@ impl Kept {
             window.settle(origin.settled);
             match window.see(origin.seq) {
                 Seen::Before => return Appended::Repeat,
-                Seen::TooFar => return Appended::Refused(Refused::TooFar),
+                Seen::TooFar => return Appended::Refused(BatchRefusal::TooFar),
                 Seen::New => {}
             }
             let key = (Arc::clone(&origin.sender), origin.seq);
@@ -158,13 +158,13 @@ impl Kept {
 
 impl Spread {
     /// Around 1.
-    fn factor(self, chance: &mut Chance) -> f64 {
+    fn factor(self, draws: &mut Draws) -> f64 {
         match self {
             Self::Fixed => 1.0,
-            Self::Exponential => chance.exponential(1.0),
+            Self::Exponential => draws.exponential(1.0),
             Self::TwoSpeeds { slow_share, slow_factor } => {
                 let fast = 1.0 / (1.0 - slow_share + slow_share * slow_factor);
-                if chance.part() < slow_share { fast * slow_factor } else { fast }
+                if draws.fraction() < slow_share { fast * slow_factor } else { fast }
             }
         }
     }

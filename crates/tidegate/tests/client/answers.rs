@@ -4,10 +4,12 @@ use crate::support::{Answer, Pipes, Plan, World, config, record, records, signal
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tidegate::client::{ClientConfig, FlushError, IngestClient, Numbering, RejectCause, SendError};
+use tidegate::client::{
+    ClientConfig, ClientSendError, FlushError, IngestClient, Numbering, RejectCause,
+};
 use tidegate::frame::{Ack, RejectReason};
 use tidegate::signal::{BackpressureLevel, BackpressureSignal};
-use tidegate::{MessageClass, client::TrySendError};
+use tidegate::{MessageClass, client::ClientTrySendError};
 
 const CLEAR: BackpressureSignal = BackpressureSignal::CLEAR;
 
@@ -136,8 +138,8 @@ async fn a_record_that_no_server_takes_is_refused_at_once() {
     let (client, _) = IngestClient::connect_by(Pipes(World::new()), config("a")).unwrap();
     let mut wrong = record(1);
     wrong.tenant = "".into();
-    assert!(matches!(client.send(&wrong).await, Err(SendError::Refused(_))));
-    assert!(matches!(client.try_send(&wrong), Err(TrySendError::NotSent(_))));
+    assert!(matches!(client.send(&wrong).await, Err(ClientSendError::Refused(_))));
+    assert!(matches!(client.try_send(&wrong), Err(ClientTrySendError::NotSent(_))));
     let error = client.send_batch(&[record(0), record(1), wrong, record(2)]).await.unwrap_err();
     assert_eq!(error.taken, 2);
     assert!(error.to_string().starts_with("2 records were taken, and then: "), "{error}");

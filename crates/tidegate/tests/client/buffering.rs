@@ -3,8 +3,8 @@
 use crate::support::{BlackHole, Pipes, Plan, World, config, record, records};
 use std::time::Duration;
 use tidegate::client::{
-    ClientConfig, ClientConfigError, ClientError, FlushError, IngestClient, SendError, Trouble,
-    TrySendError,
+    ClientConfig, ClientConfigError, ClientError, ClientSendError, ClientTrySendError, FlushError,
+    IngestClient, Trouble,
 };
 use tidegate::retry::Decorrelated;
 use tokio::time::{Instant, sleep, timeout};
@@ -18,7 +18,7 @@ async fn a_full_buffer_makes_its_producer_wait_and_loses_nothing() {
         taken += 1;
     }
     assert_eq!(taken, 200, "as many as buffer_records says");
-    assert_eq!(client.try_send(&record(taken)), Err(TrySendError::Full));
+    assert_eq!(client.try_send(&record(taken)), Err(ClientTrySendError::Full));
     let hour = Duration::from_secs(3_600);
     assert!(timeout(hour, client.send(&record(taken))).await.is_err(), "it waits");
     assert_eq!(client.stats().records_taken, 200, "what was not waited for was not taken");
@@ -47,7 +47,7 @@ async fn what_is_held_is_bounded_in_bytes_too() {
         long.labels = format!("{}{count}", "l".repeat(1_000)).into();
         match client.try_send(&long) {
             Ok(()) => count += 1,
-            Err(TrySendError::Full) => break,
+            Err(ClientTrySendError::Full) => break,
             Err(error) => panic!("{error}"),
         }
         assert!(client.stats().bytes_held <= bytes_max + 2_048, "{count}");
@@ -107,7 +107,7 @@ async fn closing_sends_the_rest_and_hands_back_what_is_not_acknowledged() {
     let summary = client.close(Duration::from_secs(5)).await;
     assert_eq!((summary.stats.records_acked, summary.unacked.len()), (25, 0));
     assert!(summary.error.is_none());
-    assert_eq!(client.send(&record(1)).await, Err(SendError::Ended(ClientError::Closed)));
+    assert_eq!(client.send(&record(1)).await, Err(ClientSendError::Ended(ClientError::Closed)));
 
     let (client, _) = IngestClient::connect_by(BlackHole, config("b")).unwrap();
     client.send_batch(&records(0..25)).await.unwrap();

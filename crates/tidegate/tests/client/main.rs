@@ -1,7 +1,6 @@
 //! The ingest client against servers that cut, refuse, stall, lie and vanish. Most run in virtual time over
 //! pipes of memory; some over TCP on loopback.
 
-#![cfg(feature = "ingest")]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 mod answers;

@@ -6,7 +6,7 @@ use crate::support::{
 use bytes::Bytes;
 use proptest::prelude::*;
 use std::time::Duration;
-use tidegate::client::{ClientError, FlushError, IngestClient, SendError, Trouble};
+use tidegate::client::{ClientError, ClientSendError, FlushError, IngestClient, Trouble};
 use tidegate::frame::{Ack, RejectReason};
 use tidegate::signal::BackpressureSignal;
 use tokio::time::{Instant, sleep};
@@ -109,7 +109,7 @@ async fn another_version_of_the_protocol_is_a_final_error() {
         let FlushError::Ended { records: 25, error } = error else { panic!("{error}") };
         assert!(error.to_string().contains("update the older side"), "{error}");
         assert!(matches!(error, ClientError::Version { .. }));
-        assert_eq!(client.send(&record(1)).await, Err(SendError::Ended(error.clone())));
+        assert_eq!(client.send(&record(1)).await, Err(ClientSendError::Ended(error.clone())));
         assert_eq!(world.connections(), 1, "it is not tried again");
 
         let summary = client.close(Duration::from_secs(60)).await;

@@ -1,9 +1,14 @@
-//! Who is refused, and what a refusal is made of.
+//! Refusals: the priorities that are refused, the response and its Retry-After.
 
 use crate::support::{Scripted, layer, next_frame, ok, request, tracker};
-use http::{Request, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body::Body;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tidegate::MessagePriority::{self, Critical, High, Low, Normal};
+use tidegate::Refusal;
+use tidegate::admission::RetryBounds;
+use tidegate::layer::AdmissionLayer;
 use tower::{Layer, ServiceExt, service_fn};
 
 #[tokio::test]
@@ -63,5 +68,60 @@ async fn the_body_says_what_the_body_inside_says() {
             assert_eq!(frame.is_trailers(), left == 0);
         }
         assert!(body.is_end_stream());
+    }
+}
+
+fn wait_ms<B>(response: &Response<B>) -> u64 {
+    let field =
+        |name| response.headers()[name].to_str().expect("text").parse::<u64>().expect("a number");
+    let wait_ms = field("tidegate-retry-after-ms");
+    assert_eq!(field("retry-after"), wait_ms.div_ceil(1000), "whole seconds, rounded up");
+    wait_ms
+}
+
+#[tokio::test]
+async fn a_refusal_names_a_wait_that_follows_the_rate_at_which_requests_end() {
+    let tracker = tracker();
+    let service =
+        layer(&tracker).layer(service_fn(async |_: Request<()>| ok(Scripted::stream(&["a"]))));
+    let first = service.clone().oneshot(request(Low)).await.expect("no error");
+    let unknown = service.clone().oneshot(request(Low)).await.expect("no error");
+    assert!((500..=1500).contains(&wait_ms(&unknown)), "nothing has ended yet: about a second");
+    drop(first);
+
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let admitted = service.clone().oneshot(request(Low)).await.expect("no error");
+        let refused = service.clone().oneshot(request(Low)).await.expect("no error");
+        drop(admitted);
+        if wait_ms(&refused) < 250 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{} ms", wait_ms(&refused));
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn the_closure_s_own_wait_stays_and_bounds_are_obeyed() {
+    let tracker = tracker();
+    let _taken = tracker.try_acquire(Low).expect("the slot is free");
+    let minute = Duration::from_secs(60);
+    let bounds = RetryBounds { min: minute, max: minute };
+    let refuse = |refusal: Refusal| {
+        let mut response = Response::new(Scripted::default());
+        if refusal.priority == Low {
+            response.headers_mut().insert("retry-after", 7.into());
+        }
+        response
+    };
+    for (bounded, expected) in [(Low, "7"), (Normal, "60")] {
+        let classify = move |_: &Request<()>| bounded;
+        let service = AdmissionLayer::new(Arc::clone(&tracker), classify, refuse)
+            .retry_bounds(bounds)
+            .layer(service_fn(async |_: Request<()>| ok(Scripted::stream(&["a"]))));
+        let _taken: Vec<_> = (0..3).map(|_| tracker.try_acquire(bounded)).collect();
+        let response = service.oneshot(request(bounded)).await.expect("no error");
+        assert_eq!(response.headers()["retry-after"], expected);
     }
 }

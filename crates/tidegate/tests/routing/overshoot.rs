@@ -7,7 +7,7 @@ use tidegate::routing::{Ask, BusyThresholds, Charge, LoadReport, Pick, PushRoute
 const AT_ONCE: u64 = 200;
 const THREADS: u64 = 8;
 
-/// How many of 200 requests that come at the same moment are let through.
+/// Returns the number of 200 requests at the same moment that get through.
 fn admitted_at_once(router: &Arc<PushRouter>) -> usize {
     let start = Arc::new(Barrier::new(THREADS as usize));
     let threads: Vec<_> = (0..THREADS)
@@ -80,7 +80,7 @@ fn low_leaves_a_tenth_of_every_threshold_to_the_others() {
     let (router, _) = router(Pick::PowerOfTwo, requests(20), 1);
     let of = |priority| {
         let ask = Ask { priority, ..Ask::default() };
-        (0..AT_ONCE).filter_map(|chance| router.route(&ask, chance).ok()).collect::<Vec<_>>()
+        (0..AT_ONCE).filter_map(|_| router.route(&ask).ok()).collect::<Vec<_>>()
     };
     let low = of(MessagePriority::Low);
     let normal = of(MessagePriority::Normal);

@@ -21,7 +21,7 @@ fn a_late_report_admits_nothing_twice_and_is_put_right_by_the_next() {
 }
 
 #[test]
-fn a_report_that_never_comes_again_expires_and_the_worker_is_used_again() {
+fn a_report_that_never_comes_again_expires_and_the_upstream_is_used_again() {
     let (router, ids) = router(Pick::PowerOfTwo, blocks(0.5), 1);
     router.monitor().report(ids[0], 0, kv(99, 100), ms(0));
     let refused = router.route_at(&Ask::default(), 1, ms(100)).unwrap_err();
@@ -29,7 +29,7 @@ fn a_report_that_never_comes_again_expires_and_the_worker_is_used_again() {
     assert_eq!(overload.threshold, Some(Threshold::ActiveDecodeBlocks));
     assert!(router.monitor().tick(ms(4_000)).is_empty(), "not yet");
     assert_eq!(router.monitor().tick(ms(6_000)).len(), 1);
-    assert!(!router.monitor().workers()[0].load_known, "and that is visible");
+    assert!(!router.monitor().upstreams()[0].load_known, "and that is visible");
     assert!(router.route_at(&Ask::default(), 1, ms(6_100)).is_ok());
 }
 
@@ -37,11 +37,11 @@ fn a_report_that_never_comes_again_expires_and_the_worker_is_used_again() {
 async fn a_monitor_that_is_watched_lets_reports_expire_by_itself() {
     let ttl = ms(1);
     let monitor = WorkerMonitor::new(MonitorConfig { report_ttl: ttl, ..MonitorConfig::default() });
-    let id = monitor.add_worker("w", None);
+    let id = monitor.add_upstream("w", None);
     monitor.report(id, 0, kv(1, 100), monitor.now());
-    assert!(monitor.workers()[0].load_known);
+    assert!(monitor.upstreams()[0].load_known);
     let expired = async {
-        while monitor.workers()[0].load_known {
+        while monitor.upstreams()[0].load_known {
             tokio::task::yield_now().await;
         }
     };
@@ -59,37 +59,37 @@ fn silence_can_mean_busy_and_ends_with_a_report() {
         ..MonitorConfig::default()
     };
     let monitor = Arc::new(WorkerMonitor::new(config));
-    let id = monitor.add_worker("silent", None);
+    let id = monitor.add_upstream("silent", None);
     let router = PushRouter::new(Arc::clone(&monitor), Pick::PowerOfTwo);
-    assert!(matches!(router.route(&Ask::default(), 1), Err(RouteError::Overloaded(_))));
+    assert!(matches!(router.route(&Ask::default()), Err(RouteError::Overloaded(_))));
     monitor.report(id, 0, kv(0, 100), monitor.now());
-    assert!(router.route(&Ask::default(), 1).is_ok());
+    assert!(router.route(&Ask::default()).is_ok());
 }
 
 #[test]
-fn zeros_of_a_worker_that_is_starting_are_told_apart_from_idleness_and_from_overload() {
+fn zeros_of_an_upstream_that_is_starting_are_told_apart_from_idleness_and_from_overload() {
     let (router, ids) = router(Pick::PowerOfTwo, blocks(0.5), 1);
     router.monitor().report(ids[0], 0, kv(0, 0), ms(0));
     let refused = router.route_at(&Ask::default(), 1, ms(100)).unwrap_err();
-    assert_eq!(refused, RouteError::NoWorkers { total: 1, starting: 1 });
+    assert_eq!(refused, RouteError::NoUpstreams { total: 1, starting: 1 });
     router.monitor().report(ids[0], 0, kv(0, 100), ms(200));
     assert!(router.route_at(&Ask::default(), 1, ms(300)).is_ok());
 }
 
 #[test]
-fn a_worker_that_vanishes_between_pick_and_send_gives_its_place_back() {
+fn an_upstream_that_vanishes_between_pick_and_send_gives_its_place_back() {
     let (router, ids) = router(Pick::PowerOfTwo, requests(1), 2);
-    let first = router.route(&Ask::default(), 1).unwrap();
-    let gone = first.worker().id();
-    router.monitor().remove_worker(gone);
+    let first = router.route(&Ask::default()).unwrap();
+    let gone = first.upstream().id();
+    router.monitor().remove_upstream(gone);
     // The caller finds out when it sends, and asks again without it.
     first.answered(Answer::Refused, router.monitor().now());
     drop(first);
-    let second = router.route(&Ask { not: &[gone], ..Ask::default() }, 2).unwrap();
-    assert_ne!(second.worker().id(), gone);
-    assert!(matches!(router.route(&Ask::default(), 3), Err(RouteError::Overloaded(_))));
+    let second = router.route(&Ask { not: &[gone], ..Ask::default() }).unwrap();
+    assert_ne!(second.upstream().id(), gone);
+    assert!(matches!(router.route(&Ask::default()), Err(RouteError::Overloaded(_))));
     drop(second);
-    assert!(router.route(&Ask::default(), 4).is_ok());
+    assert!(router.route(&Ask::default()).is_ok());
     assert_eq!(ids.len(), 2);
 }
 
@@ -99,11 +99,11 @@ fn when_all_are_down_one_is_tried_and_none_twice() {
     for id in &ids {
         assert!(router.monitor().set_up(*id, false));
     }
-    let first = router.route(&Ask::default(), 5).unwrap();
-    let not = [first.worker().id()];
-    let second = router.route(&Ask { not: &not, ..Ask::default() }, 5).unwrap();
-    assert_ne!(second.worker().id(), not[0]);
-    let none = router.route(&Ask { not: &ids, ..Ask::default() }, 5).unwrap_err();
+    let first = router.route(&Ask::default()).unwrap();
+    let not = [first.upstream().id()];
+    let second = router.route(&Ask { not: &not, ..Ask::default() }).unwrap();
+    assert_ne!(second.upstream().id(), not[0]);
+    let none = router.route(&Ask { not: &ids, ..Ask::default() }).unwrap_err();
     assert_eq!(none, RouteError::Exhausted);
 }
 
@@ -111,10 +111,9 @@ fn when_all_are_down_one_is_tried_and_none_twice() {
 fn what_is_down_takes_no_more_than_it_may_either() {
     let (router, ids) = router(Pick::PowerOfTwo, requests(8), 1);
     router.monitor().set_up(ids[0], false);
-    let held: Vec<_> =
-        (0..100).filter_map(|chance| router.route(&Ask::default(), chance).ok()).collect();
+    let held: Vec<_> = (0..100).filter_map(|_| router.route(&Ask::default()).ok()).collect();
     assert_eq!(held.len(), 8);
-    let refused = router.route(&Ask::default(), 1).unwrap_err();
+    let refused = router.route(&Ask::default()).unwrap_err();
     assert!(matches!(refused, RouteError::Overloaded(Overload { busy: 1, total: 1, .. })));
 }
 
@@ -123,9 +122,9 @@ fn a_request_that_is_too_large_for_who_is_free_is_overload_and_not_absence() {
     let (router, ids) = router(Pick::PowerOfTwo, blocks(0.5), 2);
     router.monitor().report(ids[0], 0, kv(45, 100), ms(0));
     router.monitor().report(ids[1], 0, kv(0, 0), ms(0));
-    let small = router.route(&Ask::default(), 1).unwrap();
+    let small = router.route(&Ask::default()).unwrap();
     let large = Ask { charge: Charge::new(40, 1), ..Ask::default() };
-    let refused = router.route(&large, 1).unwrap_err();
+    let refused = router.route(&large).unwrap_err();
     assert!(matches!(refused, RouteError::Overloaded(Overload { busy: 1, total: 2, .. })));
     drop(small);
 }
@@ -133,18 +132,18 @@ fn a_request_that_is_too_large_for_who_is_free_is_overload_and_not_absence() {
 #[test]
 fn a_dry_run_is_counted_nowhere_and_goes_where_the_request_says() {
     let (router, _) = router(Pick::Direct, requests(1), 3);
-    let ask = Ask { direct: Some("worker-2"), dry_run: true, ..Ask::default() };
-    let _held = router.route(&ask, 1).unwrap();
-    assert!(router.route(&ask, 1).is_err());
-    assert_eq!(router.route_anyway(&ask, 1).unwrap().worker().name(), "worker-2");
+    let ask = Ask { direct: Some("upstream-2"), dry_run: true, ..Ask::default() };
+    let _held = router.route(&ask).unwrap();
+    assert!(router.route(&ask).is_err());
+    assert_eq!(router.route_anyway(&ask).unwrap().upstream().name(), "upstream-2");
     assert_eq!(router.monitor().models()[0].refused, 0);
 }
 
 #[test]
-fn without_any_worker_the_answer_is_not_overload() {
+fn without_any_upstream_the_answer_is_not_overload() {
     let (router, _) = router(Pick::PowerOfTwo, requests(1), 0);
-    let refused = router.route(&Ask::default(), 1).unwrap_err();
-    assert_eq!(refused, RouteError::NoWorkers { total: 0, starting: 0 });
+    let refused = router.route(&Ask::default()).unwrap_err();
+    assert_eq!(refused, RouteError::NoUpstreams { total: 0, starting: 0 });
 }
 
 #[test]
@@ -163,7 +162,7 @@ fn a_threshold_changed_under_load_holds_at_once_in_both_directions() {
     drop(held);
     assert_eq!(fill(&router, ms(400)).len(), 8);
     change(None);
-    let held: Vec<_> = (0..500).map(|chance| router.route(&Ask::default(), chance)).collect();
+    let held: Vec<_> = (0..500).map(|_| router.route(&Ask::default())).collect();
     assert!(held.iter().all(Result::is_ok), "cleared");
 }
 
@@ -171,11 +170,11 @@ fn a_threshold_changed_under_load_holds_at_once_in_both_directions() {
 fn thresholds_and_load_change_together_without_losing_a_place() {
     let (router, ids) = router(Pick::PowerOfTwo, requests(8), 4);
     thread::scope(|scope| {
-        for thread in 0..4_u64 {
+        for _ in 0..4 {
             let router = &router;
             scope.spawn(move || {
-                for n in 0..5_000 {
-                    drop(router.route(&Ask::default(), n * 31 + thread));
+                for _ in 0..5_000 {
+                    drop(router.route(&Ask::default()));
                 }
             });
         }
@@ -201,7 +200,7 @@ fn thresholds_and_load_change_together_without_losing_a_place() {
         );
     }
     router.monitor().change_thresholds("*", |_| requests(8)).unwrap();
-    assert!(router.monitor().workers().iter().all(|worker| worker.in_flight == 0));
+    assert!(router.monitor().upstreams().iter().all(|upstream| upstream.in_flight == 0));
     assert_eq!(fill(&router, ms(600_100)).len(), 32);
 }
 
@@ -214,7 +213,7 @@ fn who_refuses_fast_does_not_attract_requests() {
         let assignment =
             router.route_at(&Ask::default(), n.wrapping_mul(0x9E37_79B9_7F4A_7C15), now);
         let assignment = assignment.unwrap();
-        let refuses = assignment.worker().id() == ids[0];
+        let refuses = assignment.upstream().id() == ids[0];
         refusals += u32::from(refuses);
         let answer = if refuses { Answer::Refused } else { Answer::Began(ms(50)) };
         assignment.answered(answer, now);
@@ -225,7 +224,7 @@ fn who_refuses_fast_does_not_attract_requests() {
         let now = ms(600_000 + n);
         let assignment = router.route_at(&Ask::default(), n << 32 | n, now).unwrap();
         assignment.answered(Answer::Began(ms(50)), now);
-        u32::from(assignment.worker().id() == ids[0])
+        u32::from(assignment.upstream().id() == ids[0])
     });
     assert!(later.sum::<u32>() > 100);
 }

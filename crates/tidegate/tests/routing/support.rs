@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::routing::{
     Ask, Assignment, BusyThresholds, LoadReport, MonitorConfig, Pick, PushRouter, RouteError,
-    WorkerId, WorkerMonitor,
+    UpstreamId, WorkerMonitor,
 };
 
 pub fn ms(millis: u64) -> Duration {
@@ -25,16 +25,16 @@ pub fn requests(most: u64) -> BusyThresholds {
     BusyThresholds { active_requests: Some(most), ..BusyThresholds::OFF }
 }
 
-/// A router over some workers that serve anything.
+/// A router over some upstreams that serve anything.
 pub fn router(
     pick: Pick,
     thresholds: BusyThresholds,
-    workers: usize,
-) -> (Arc<PushRouter>, Vec<WorkerId>) {
+    upstreams: usize,
+) -> (Arc<PushRouter>, Vec<UpstreamId>) {
     let config = MonitorConfig { thresholds, ..MonitorConfig::default() };
     let monitor = Arc::new(WorkerMonitor::new(config));
-    let name = |number| format!("worker-{number}");
-    let ids = (0..workers).map(|number| monitor.add_worker(&name(number), None)).collect();
+    let name = |number| format!("upstream-{number}");
+    let ids = (0..upstreams).map(|number| monitor.add_upstream(&name(number), None)).collect();
     (Arc::new(PushRouter::new(monitor, pick)), ids)
 }
 

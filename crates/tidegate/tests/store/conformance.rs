@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 use std::sync::Arc;
 use tidegate::sequence::{SEQ_WINDOW, Seen};
 use tidegate::store::{
-    AnyStore, Appended, NAME_BYTES_MAX, PricedBatch, Refused, Store, UsageBy, UsageQuery,
+    AnyStore, Appended, BatchRefusal, NAME_BYTES_MAX, PricedBatch, Store, UsageBy, UsageQuery,
 };
 use tidegate::usage::{Fallback, PricedRecord};
 
@@ -140,7 +140,7 @@ async fn settled_numbers_are_not_taken_again(place: Place) {
 async fn a_number_too_far_ahead_is_refused_alone(place: Place) {
     let store = place.open().await;
     let outcomes = append(&store, vec![one("a", 1), one("a", SEQ_WINDOW + 2), one("a", 2)]).await;
-    let refused = Appended::Refused(Refused::TooFar);
+    let refused = Appended::Refused(BatchRefusal::TooFar);
     assert_eq!(outcomes, [Appended::New, refused, Appended::New]);
     // Settling makes room for the same number.
     let batch = settling("a", SEQ_WINDOW + 3, 3, vec![record("acme", "tokens", "1", "1")]);
@@ -164,7 +164,7 @@ async fn a_name_too_long_is_refused_alone(place: Place) {
         batch(&long, 1, records("acme", "tokens")),
         one("c", 1),
     ];
-    let refused = Appended::Refused(Refused::NameTooLong);
+    let refused = Appended::Refused(BatchRefusal::NameTooLong);
     let expected = [Appended::New, refused, refused, refused, Appended::New];
     assert_eq!(append(&store, batches).await, expected);
     assert_eq!(store.used(&longest, &longest, i64::MIN, i64::MAX).await.unwrap(), Decimal::ONE);

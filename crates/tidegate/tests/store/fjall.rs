@@ -48,7 +48,7 @@ fn a_newer_version_is_not_touched() {
         let folder = TempFolder::new("newer");
         FjallStore::open(folder.path()).await.unwrap().close().await;
         for (written, expected) in
-            [("tidegate store 2\n", "version 2"), ("?", "not ours"), ("", "not ours")]
+            [("tidegate store 2\n", "version 2"), ("?", "another program"), ("", "another program")]
         {
             fs::write(folder.path().join("version"), written).unwrap();
             let error = refusal(folder.path()).await;

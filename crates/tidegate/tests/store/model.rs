@@ -8,8 +8,8 @@ use proptest::test_runner::TestRunner;
 use rust_decimal::Decimal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tidegate::store::{Appended, Origin, PricedBatch, Refused, Store, UsageBy, UsageQuery};
-use tidegate::usage::{Charge, Fallback, PricedRecord, UsageRecord};
+use tidegate::store::{Appended, BatchRefusal, Origin, PricedBatch, Store, UsageBy, UsageQuery};
+use tidegate::usage::{Fallback, PricedRecord, UsageCharge, UsageRecord};
 
 /// How many histories; each is on a store of its own.
 const HISTORIES: usize = 12;
@@ -48,7 +48,7 @@ fn any_record() -> impl Strategy<Value = PricedRecord> {
                     time_ns: NOW_NS + minutes * MINUTE_NS + rest_ns,
                     labels: Arc::from(""),
                 },
-                charge: Charge {
+                charge: UsageCharge {
                     amount,
                     currency: currency.parse().unwrap(),
                     tariff: Arc::from("t"),
@@ -115,7 +115,7 @@ impl Model {
         if origin.seq <= low || seen.contains(&origin.seq) {
             Appended::Repeat
         } else if origin.seq > low + 1024 {
-            Appended::Refused(Refused::TooFar)
+            Appended::Refused(BatchRefusal::TooFar)
         } else {
             seen.insert(origin.seq);
             Appended::New

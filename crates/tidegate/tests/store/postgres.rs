@@ -169,7 +169,7 @@ fn a_newer_or_foreign_schema_is_not_touched() {
         client.batch_execute(foreign).await.unwrap();
         let error = refusal(&server.url("schema=foreign_one")).await;
         assert!(
-            matches!(&error, StoreError::Unusable(text) if text.contains("not ours")),
+            matches!(&error, StoreError::Unusable(text) if text.contains("another program")),
             "{error}"
         );
     });

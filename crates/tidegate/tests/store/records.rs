@@ -1,7 +1,7 @@
 use rust_decimal::Decimal;
 use std::sync::Arc;
 use tidegate::store::{Appended, Origin, PricedBatch, Store, UsageBy, UsageQuery, UsageRow};
-use tidegate::usage::{Charge, Currency, Fallback, PricedRecord, UsageRecord};
+use tidegate::usage::{Currency, Fallback, PricedRecord, UsageCharge, UsageRecord};
 
 pub const MINUTE_NS: i64 = 60_000_000_000;
 
@@ -21,7 +21,7 @@ pub fn record(tenant: &str, meter: &str, quantity: &str, amount: &str) -> Priced
             time_ns: NOW_NS,
             labels: Arc::from("region=eu"),
         },
-        charge: Charge {
+        charge: UsageCharge {
             amount: number(amount),
             currency: Currency::USD,
             tariff: Arc::from("standard"),

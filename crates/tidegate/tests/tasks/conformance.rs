@@ -3,9 +3,9 @@ use crate::place::{Place, run};
 use crate::samples::*;
 use std::sync::Arc;
 use tidegate::store::StoreError;
-use tidegate::task::{Outcome, OutputChunk, OutputStream, TaskEvent, TaskStatus};
+use tidegate::task::{OutputChunk, OutputStream, TaskEvent, TaskOutcome, TaskStatus};
 use tidegate::tasks::{
-    AnyTaskStore, Change, Durability, Kept, Submission, TaskPage, TaskQuery, TaskStore,
+    AnyTaskStore, Change, ChangeOutcome, Durability, Submission, TaskPage, TaskQuery, TaskStore,
 };
 
 /// Runs each case on every store.
@@ -40,12 +40,12 @@ async fn what_was_kept_is_there_after_a_reopen(place: Place) {
     let store = place.open().await;
     let mut a = submit(&store, keyed("a", "true", "key\0ä")).await;
     assert_eq!(store.get(&a.id).await.unwrap(), Some(a.clone()));
-    for event in [placing(), accepted(1), TaskEvent::Running { attempt: 1 }] {
+    for event in [dispatching(), accepted(1), TaskEvent::Running { attempt: 1 }] {
         step(&store, &mut a, &event, 5).await;
         assert_eq!(store.get(&a.id).await.unwrap(), Some(a.clone()));
         assert_eq!(store.output(&a.id).await.unwrap(), None);
     }
-    step(&store, &mut a, &ended(1, Outcome::Failed), 9).await;
+    step(&store, &mut a, &ended(1, TaskOutcome::Failed), 9).await;
     let store = place.reopen(store).await;
     assert_eq!(store.get(&a.id).await.unwrap(), Some(a.clone()));
     assert_eq!(store.output(&a.id).await.unwrap(), Some(chunks()));
@@ -59,7 +59,7 @@ async fn a_submission_is_new_the_same_or_another(place: Place) {
     let store = place.open().await;
     let mut a = submit(&store, keyed("a", "one", "k")).await;
     submit(&store, task("b", "one", 1)).await;
-    step(&store, &mut a, &placing(), 2).await;
+    step(&store, &mut a, &dispatching(), 2).await;
     for (given, expected) in [
         (keyed("a", "one", "k"), Submission::Same(a.clone())),
         (task("a", "one", 77), Submission::Same(a.clone())),
@@ -112,7 +112,7 @@ async fn many_different_submissions_at_once_are_all_new(place: Place) {
             for number in 0..20 {
                 let name = format!("{caller}-{number}");
                 let mut record = submit(&*store, keyed(&name, &name, &name)).await;
-                step(&*store, &mut record, &placing(), 2).await;
+                step(&*store, &mut record, &dispatching(), 2).await;
                 step(&*store, &mut record, &accepted(1), 3).await;
             }
         })
@@ -128,20 +128,20 @@ async fn many_different_submissions_at_once_are_all_new(place: Place) {
 async fn a_step_starts_from_the_newest_state_or_is_told(place: Place) {
     let store = place.open().await;
     let first = submit(&store, task("a", "true", 1)).await;
-    let placed = after(&first, &placing(), 2);
-    assert_eq!(keep(&store, &placed).await, Kept::Yes);
-    let conflict = || Kept::Conflict(Some(placed.state.clone()));
-    assert_eq!(keep(&store, &placed).await, conflict(), "it is kept once");
-    assert_eq!(keep(&store, &after(&first, &TaskEvent::CancelAsked, 2)).await, conflict());
-    let ahead = after(&after(&placed, &accepted(1), 3), &TaskEvent::Running { attempt: 1 }, 4);
-    assert_eq!(keep(&store, &ahead).await, conflict());
-    assert_eq!(store.get(&first.id).await.unwrap(), Some(placed.clone()));
-    let unknown = after(&task("b", "true", 1).record, &placing(), 1);
-    assert_eq!(keep(&store, &unknown).await, Kept::Conflict(None));
+    let dispatched = after(&first, &dispatching(), 2);
+    assert_eq!(persist(&store, &dispatched).await, ChangeOutcome::Yes);
+    let conflict = || ChangeOutcome::Conflict(Some(dispatched.state.clone()));
+    assert_eq!(persist(&store, &dispatched).await, conflict(), "it is kept once");
+    assert_eq!(persist(&store, &after(&first, &TaskEvent::CancelRequested, 2)).await, conflict());
+    let ahead = after(&after(&dispatched, &accepted(1), 3), &TaskEvent::Running { attempt: 1 }, 4);
+    assert_eq!(persist(&store, &ahead).await, conflict());
+    assert_eq!(store.get(&first.id).await.unwrap(), Some(dispatched.clone()));
+    let unknown = after(&task("b", "true", 1).record, &dispatching(), 1);
+    assert_eq!(persist(&store, &unknown).await, ChangeOutcome::Conflict(None));
     // What need not survive a power cut is there all the same.
-    let next = after(&placed, &accepted(1), 5);
+    let next = after(&dispatched, &accepted(1), 5);
     let change = Change { id: next.id.clone(), state: next.state.clone(), output: None };
-    assert_eq!(store.keep(change, Durability::Process).await, Ok(Kept::Yes));
+    assert_eq!(store.persist(change, Durability::Process).await, Ok(ChangeOutcome::Yes));
     let store = place.reopen(store).await;
     assert_eq!(store.get(&first.id).await.unwrap(), Some(next));
 }
@@ -150,17 +150,18 @@ async fn of_two_managers_at_once_one_is_first(place: Place) {
     let store = Arc::new(place.open().await);
     for round in 0..20 {
         let record = submit(&*store, task(&format!("t{round}"), "true", 1)).await;
-        let events = [placing(), TaskEvent::CancelAsked, placing(), TaskEvent::CancelAsked];
+        let events =
+            [dispatching(), TaskEvent::CancelRequested, dispatching(), TaskEvent::CancelRequested];
         let callers: Vec<_> = events.map(|event| after(&record, &event, 2)).to_vec();
         let callers = callers.into_iter().map(|next| {
             let store = store.clone();
-            tokio::spawn(async move { (keep(&*store, &next).await, next) })
+            tokio::spawn(async move { (persist(&*store, &next).await, next) })
         });
         let callers: Vec<_> = callers.collect();
         let mut kept = Vec::new();
         for caller in callers {
             let (outcome, next) = caller.await.unwrap();
-            if outcome == Kept::Yes {
+            if outcome == ChangeOutcome::Yes {
                 kept.push(next);
             }
         }
@@ -172,11 +173,11 @@ async fn of_two_managers_at_once_one_is_first(place: Place) {
 async fn a_task_ends_once(place: Place) {
     let store = place.open().await;
     let mut a = submit(&store, task("a", "true", 1)).await;
-    finish(&store, &mut a, Outcome::Succeeded, 4).await;
+    finish(&store, &mut a, TaskOutcome::Succeeded, 4).await;
     let mut again = a.clone();
     again.state.version += 1;
     again.state.status = TaskStatus::Failed;
-    assert_eq!(keep(&store, &again).await, Kept::Conflict(Some(a.state.clone())));
+    assert_eq!(persist(&store, &again).await, ChangeOutcome::Conflict(Some(a.state.clone())));
     assert_eq!(store.counts().await.unwrap(), [0, 0, 0, 1, 0, 0]);
     assert_eq!(store.get(&a.id).await.unwrap(), Some(a));
 }
@@ -193,11 +194,11 @@ async fn lists_are_newest_first_by_page_and_by_status(place: Place) {
         let name = format!("t{}", number * 7 % 12);
         let mut record = submit(&store, task(&name, "true", 100 - number)).await;
         match number % 4 {
-            0 => finish(&store, &mut record, Outcome::Succeeded, 5).await,
-            1 => finish(&store, &mut record, Outcome::Failed, 5).await,
-            2 => step(&store, &mut record, &placing(), 5).await,
+            0 => finish(&store, &mut record, TaskOutcome::Succeeded, 5).await,
+            1 => finish(&store, &mut record, TaskOutcome::Failed, 5).await,
+            2 => step(&store, &mut record, &dispatching(), 5).await,
             _ => {
-                step(&store, &mut record, &placing(), 5).await;
+                step(&store, &mut record, &dispatching(), 5).await;
                 step(&store, &mut record, &accepted(1), 6).await;
             }
         }
@@ -227,12 +228,12 @@ async fn counts_follow_every_step(place: Place) {
     assert_eq!(store.counts().await.unwrap(), [0; 6]);
     let mut a = submit(&store, task("a", "true", 1)).await;
     let mut b = submit(&store, task("b", "true", 1)).await;
-    step(&store, &mut a, &placing(), 2).await;
+    step(&store, &mut a, &dispatching(), 2).await;
     assert_eq!(store.counts().await.unwrap(), [2, 0, 0, 0, 0, 0]);
     step(&store, &mut a, &accepted(1), 2).await;
     assert_eq!(store.counts().await.unwrap(), [1, 1, 0, 0, 0, 0]);
     step(&store, &mut a, &TaskEvent::Running { attempt: 1 }, 2).await;
-    step(&store, &mut b, &TaskEvent::CancelAsked, 2).await;
+    step(&store, &mut b, &TaskEvent::CancelRequested, 2).await;
     assert_eq!(store.counts().await.unwrap(), [0, 0, 1, 0, 0, 1]);
     let store = place.reopen(store).await;
     step(&store, &mut a, &TaskEvent::Lost { attempt: 1 }, 3).await;
@@ -246,8 +247,8 @@ async fn tasks_of_an_earlier_life_are_adopted_once(place: Place) {
     for number in 0..7 {
         let mut record = submit(&store, task(&format!("t{}", number * 3 % 7), "true", 1)).await;
         match number {
-            0 => finish(&store, &mut record, Outcome::Succeeded, 2).await,
-            1 => step(&store, &mut record, &placing(), 2).await,
+            0 => finish(&store, &mut record, TaskOutcome::Succeeded, 2).await,
+            1 => step(&store, &mut record, &dispatching(), 2).await,
             _ => {}
         }
         live.extend((!record.state.status.is_over()).then_some(record));
@@ -262,10 +263,13 @@ async fn tasks_of_an_earlier_life_are_adopted_once(place: Place) {
     assert_eq!(adopt_all(&store, OWNER, 4).await, []);
     assert_eq!(store.get(&adopted[0].id).await.unwrap().as_ref(), Some(&adopted[0]));
     // Whoever knows only what was before is told.
-    let late = after(&live[2], &placing(), 9);
-    assert_eq!(keep(&store, &late).await, Kept::Conflict(Some(adopted[2].state.clone())));
+    let late = after(&live[2], &dispatching(), 9);
+    assert_eq!(
+        persist(&store, &late).await,
+        ChangeOutcome::Conflict(Some(adopted[2].state.clone()))
+    );
     let mut mine = adopted[2].clone();
-    step(&store, &mut mine, &placing(), 9).await;
+    step(&store, &mut mine, &dispatching(), 9).await;
     let store = place.reopen(store).await;
     let adopted = adopt_all(&store, OWNER, 100).await;
     assert_eq!(adopted.len(), expected.len() + 1);
@@ -279,7 +283,7 @@ async fn ended_tasks_can_be_forgotten(place: Place) {
     for number in 0..6 {
         let name = format!("t{number}");
         let mut record = submit(&store, keyed(&name, "true", &name)).await;
-        let outcome = if number % 2 == 0 { Outcome::Succeeded } else { Outcome::Failed };
+        let outcome = if number % 2 == 0 { TaskOutcome::Succeeded } else { TaskOutcome::Failed };
         finish(&store, &mut record, outcome, 100 + number).await;
         tasks.push(record);
     }
@@ -295,7 +299,7 @@ async fn ended_tasks_can_be_forgotten(place: Place) {
     assert_eq!(store.output(&id("t4")).await.unwrap(), Some(chunks()));
     // Its name and its key are free again. What ends now, and long ago by its clock, is found too.
     let mut again = submit(&store, keyed("t3", "another", "t3")).await;
-    finish(&store, &mut again, Outcome::Succeeded, 50).await;
+    finish(&store, &mut again, TaskOutcome::Succeeded, 50).await;
     let store = place.reopen(store).await;
     assert_eq!(store.forget(u64::MAX, 10).await, Ok(3));
     assert_eq!(store.counts().await.unwrap(), [1, 0, 0, 0, 0, 0]);
@@ -316,11 +320,11 @@ async fn what_is_too_large_is_refused(place: Place) {
     assert!(refused(endless).await.contains("300"));
     let record = submit(&store, keyed("a", &"ä\"\n".repeat(300_000), &"k".repeat(256))).await;
     assert_eq!(store.get(&record.id).await.unwrap().as_ref(), Some(&record));
-    let state = after(&record, &placing(), 2).state;
+    let state = after(&record, &dispatching(), 2).state;
     let chunk = OutputChunk { stream: OutputStream::Stdout, text: "x".repeat(33 << 20) };
     let output = Some(vec![chunk]);
     let change = Change { id: record.id.clone(), state, output };
-    let error = store.keep(change, Durability::Power).await.unwrap_err();
+    let error = store.persist(change, Durability::Power).await.unwrap_err();
     assert!(matches!(&error, StoreError::Refused(text) if text.contains("output")), "{error}");
     assert!(!error.is_temporary());
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 use tidegate::store::{FjallStore, StoreError};
-use tidegate::task::{Outcome, TaskStatus};
+use tidegate::task::{TaskOutcome, TaskStatus};
 use tidegate::tasks::{FjallTaskStore, Submission, TaskQuery, TaskStore};
 
 async fn open(folder: &Path) -> FjallTaskStore {
@@ -69,7 +69,7 @@ fn a_damaged_record_is_an_error_that_names_its_task() {
             let folder = TempFolder::new("damaged");
             let store = open(folder.path()).await;
             let mut bad = submit(&store, keyed("bad", "true", "k")).await;
-            finish(&store, &mut bad, Outcome::Failed, 5).await;
+            finish(&store, &mut bad, TaskOutcome::Failed, 5).await;
             let good = submit(&store, task("good", "true", 1)).await;
             store.close().await;
             damage(folder.path(), keyspace, "bad", value);
@@ -112,7 +112,7 @@ fn few_among_many_are_found_fast() {
                     for number in 0..100 {
                         let name = format!("{round}-{caller}-{number}");
                         let mut record = submit(&*store, task(&name, "true", 1)).await;
-                        finish(&*store, &mut record, Outcome::Succeeded, 5).await;
+                        finish(&*store, &mut record, TaskOutcome::Succeeded, 5).await;
                     }
                 })
             });

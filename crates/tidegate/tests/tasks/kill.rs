@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tidegate::task::{Outcome, TaskStatus};
+use tidegate::task::{TaskOutcome, TaskStatus};
 use tidegate::tasks::{FjallTaskStore, TaskStore};
 
 const FOLDER: &str = "TIDEGATE_TEST_KILLED_TASKS";
@@ -26,7 +26,7 @@ async fn submit_for_ever(folder: &Path, life: u32) {
                 let mut record = submit(&*store, keyed(&name, &"x".repeat(2_000), &name)).await;
                 println!("kept {name}");
                 if number % 3 == 0 {
-                    finish(&*store, &mut record, Outcome::Succeeded, 5).await;
+                    finish(&*store, &mut record, TaskOutcome::Succeeded, 5).await;
                     println!("ended {name}");
                 }
             }

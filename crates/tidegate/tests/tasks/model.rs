@@ -5,8 +5,10 @@ use crate::samples::*;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
-use tidegate::task::{Outcome, TaskEvent, TaskStatus};
-use tidegate::tasks::{Change, Durability, Kept, NewTask, Submission, TaskRecord, TaskStore};
+use tidegate::task::{TaskEvent, TaskOutcome, TaskStatus};
+use tidegate::tasks::{
+    Change, ChangeOutcome, Durability, NewTask, Submission, TaskRecord, TaskStore,
+};
 
 /// How many histories, each on what the one before left.
 const HISTORIES: usize = 12;
@@ -59,11 +61,11 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 fn event(number: u8, attempt: u32) -> TaskEvent {
     match number {
-        0 => placing(),
+        0 => dispatching(),
         1 => accepted(attempt),
         2 => TaskEvent::Running { attempt },
-        3 => ended(attempt, Outcome::Succeeded),
-        4 => ended(attempt, Outcome::Failed),
+        3 => ended(attempt, TaskOutcome::Succeeded),
+        4 => ended(attempt, TaskOutcome::Failed),
         _ => TaskEvent::Lost { attempt },
     }
 }
@@ -91,13 +93,15 @@ impl Model {
         }
     }
 
-    fn keep(&mut self, change: &Change) -> Kept {
-        let Some(task) = self.find(change.id.as_str()) else { return Kept::Conflict(None) };
+    fn persist(&mut self, change: &Change) -> ChangeOutcome {
+        let Some(task) = self.find(change.id.as_str()) else {
+            return ChangeOutcome::Conflict(None);
+        };
         if task.state.version + 1 != change.state.version || task.state.status.is_over() {
-            return Kept::Conflict(Some(task.state.clone()));
+            return ChangeOutcome::Conflict(Some(task.state.clone()));
         }
         task.state = change.state.clone();
-        Kept::Yes
+        ChangeOutcome::Yes
     }
 
     fn adopt(&mut self, limit: usize) -> Vec<TaskRecord> {
@@ -186,8 +190,8 @@ async fn take(store: &impl TaskStore, model: &mut Model, step: &Step, what: &str
             state.version += off;
             let output = state.status.is_over().then(chunks);
             let change = Change { id: known.id, state, output };
-            let expected = model.keep(&change);
-            assert_eq!(store.keep(change, *durability).await.unwrap(), expected, "{what}");
+            let expected = model.persist(&change);
+            assert_eq!(store.persist(change, *durability).await.unwrap(), expected, "{what}");
         }
         Step::Forget { back_ms, limit } => {
             let before_ms = model.now_ms.saturating_sub(*back_ms);

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidegate::store::{PostgresStore, StoreError};
-use tidegate::task::Outcome;
-use tidegate::tasks::{Kept, NewTask, PostgresTaskStore, Submission, TaskStore};
+use tidegate::task::TaskOutcome;
+use tidegate::tasks::{ChangeOutcome, NewTask, PostgresTaskStore, Submission, TaskStore};
 
 const LONG: Duration = Duration::from_secs(3_600);
 
@@ -72,8 +72,10 @@ fn each_task_of_a_manager_that_is_gone_is_adopted_by_one() {
         }
         assert_eq!(owners.len(), 60, "the skipped are found by whoever asks again");
         // The zombie is told.
-        let late = after(&owned("t1", "dead").record, &placing(), 3);
-        let Kept::Conflict(Some(state)) = keep(&dead, &late).await else { panic!("it was kept") };
+        let late = after(&owned("t1", "dead").record, &dispatching(), 3);
+        let ChangeOutcome::Conflict(Some(state)) = persist(&dead, &late).await else {
+            panic!("it was kept")
+        };
         assert!(["a", "b"].contains(&&*state.owner), "{state:?}");
         assert_eq!(adopt_all(&dead, "dead", 10).await, [], "a and b are alive");
     });
@@ -123,7 +125,7 @@ fn managers_at_the_same_time_share_tasks_keys_and_counts() {
             assert_eq!(store.counts().await.unwrap(), [20, 0, 0, 0, 0, 0]);
         }
         let mut record = stores[0].get(&id("t1")).await.unwrap().unwrap();
-        finish(&*stores[1], &mut record, Outcome::Succeeded, 5).await;
+        finish(&*stores[1], &mut record, TaskOutcome::Succeeded, 5).await;
         assert_eq!(stores[0].counts().await.unwrap(), [19, 0, 0, 1, 0, 0]);
     });
 }
@@ -136,7 +138,7 @@ fn counts_stay_right_when_they_are_folded() {
             let store = connect(&place.url).await;
             let mut record = submit(&store, task(&format!("t{life}"), "true", 1)).await;
             if life % 2 == 0 {
-                finish(&store, &mut record, Outcome::Failed, 5).await;
+                finish(&store, &mut record, TaskOutcome::Failed, 5).await;
             }
             assert_eq!(store.counts().await.unwrap().iter().sum::<u64>(), life + 1);
             store.close().await;
@@ -155,7 +157,7 @@ fn what_was_acknowledged_survives_a_crash_of_the_server() {
         let mut records = Vec::new();
         for number in 0..20 {
             let mut record = submit(&store, task(&format!("t{number}"), "true", 1)).await;
-            step(&store, &mut record, &placing(), 2).await;
+            step(&store, &mut record, &dispatching(), 2).await;
             records.push(record);
         }
         server.crash();

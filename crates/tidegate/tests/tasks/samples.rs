@@ -2,11 +2,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate::MessagePriority;
 use tidegate::task::{
-    EndReason, Ending, Outcome, OutputChunk, OutputStream, TaskEvent, TaskId, TaskSpec, TaskState,
-    TaskStatus,
+    EndReason, Ending, OutputChunk, OutputStream, TaskEvent, TaskId, TaskOutcome, TaskSpec,
+    TaskState, TaskStatus,
 };
 use tidegate::tasks::{
-    Change, Durability, Kept, NewTask, Submission, TaskQuery, TaskRecord, TaskStore,
+    Change, ChangeOutcome, Durability, NewTask, Submission, TaskQuery, TaskRecord, TaskStore,
 };
 
 pub const OWNER: &str = "manager-1";
@@ -40,15 +40,15 @@ pub fn keyed(name: &str, code: &str, key: &str) -> NewTask {
     NewTask { key: Some(key.into()), ..task(name, code, 1) }
 }
 
-pub fn placing() -> TaskEvent {
-    TaskEvent::Placing { executor: "executor-1".into() }
+pub fn dispatching() -> TaskEvent {
+    TaskEvent::Dispatching { executor: "executor-1".into() }
 }
 
 pub fn accepted(attempt: u32) -> TaskEvent {
     TaskEvent::Accepted { attempt, fence: 7 }
 }
 
-pub fn ended(attempt: u32, outcome: Outcome) -> TaskEvent {
+pub fn ended(attempt: u32, outcome: TaskOutcome) -> TaskEvent {
     let ending = Ending::new(outcome, EndReason::Exit).because("said \"so\"\0 and ä");
     TaskEvent::Ended { attempt, ending }
 }
@@ -76,18 +76,23 @@ pub async fn submit(store: &impl TaskStore, task: NewTask) -> TaskRecord {
 /// Keeps what an event makes of a task.
 pub async fn step(store: &impl TaskStore, record: &mut TaskRecord, event: &TaskEvent, now_ms: u64) {
     *record = after(record, event, now_ms);
-    assert_eq!(keep(store, record).await, Kept::Yes);
+    assert_eq!(persist(store, record).await, ChangeOutcome::Yes);
 }
 
-pub async fn keep(store: &impl TaskStore, record: &TaskRecord) -> Kept {
+pub async fn persist(store: &impl TaskStore, record: &TaskRecord) -> ChangeOutcome {
     let output = record.state.status.is_over().then(chunks);
     let change = Change { id: record.id.clone(), state: record.state.clone(), output };
-    store.keep(change, Durability::Power).await.unwrap()
+    store.persist(change, Durability::Power).await.unwrap()
 }
 
 /// Brings a task to its end.
-pub async fn finish(store: &impl TaskStore, record: &mut TaskRecord, outcome: Outcome, at_ms: u64) {
-    step(store, record, &placing(), at_ms).await;
+pub async fn finish(
+    store: &impl TaskStore,
+    record: &mut TaskRecord,
+    outcome: TaskOutcome,
+    at_ms: u64,
+) {
+    step(store, record, &dispatching(), at_ms).await;
     step(store, record, &accepted(1), at_ms).await;
     step(store, record, &ended(1, outcome), at_ms).await;
 }

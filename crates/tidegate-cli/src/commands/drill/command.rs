@@ -1,19 +1,18 @@
-use crate::commands::scenario_file;
-use crate::drill_flags::{DrillFlags, ProtocolFlag};
+use super::flags::{DrillFlags, ProtocolFlag};
+use crate::scenario_file;
 use tidegate_sim::shell::word;
 
-/// What stands for a token: a report may be passed on, and a token must not be.
+/// Placeholder of a token: reports are passed on, tokens must not be.
 const TOKEN: &str = "TOKEN";
 
-/// The command that drills the same again, as it is typed. Where its report goes and what is shown meanwhile does
-/// not matter for that.
+/// Command line that repeats the drill, without flags of output and progress.
 pub fn again(flags: &DrillFlags, scenario: &str, seed: u64) -> String {
-    // Each flag is named here, so that a new one can't be forgotten.
+    // All flags are named here so that a new one can't be forgotten.
     let DrillFlags {
         scenario: _,
         list: _,
         target,
-        workers,
+        upstreams,
         tokens,
         critical_path,
         short,
@@ -28,7 +27,8 @@ pub fn again(flags: &DrillFlags, scenario: &str, seed: u64) -> String {
         force: _,
         no_progress: _,
     } = flags;
-    let mut command = format!("tidegate drill {} --seed {seed}", scenario_file::typed(scenario));
+    let mut command =
+        format!("tidegate drill {} --seed {seed}", scenario_file::shell_word(scenario));
     let mut add = |flag: &str, value: &str| {
         command += &format!(" --{flag} {}", word(value));
     };
@@ -38,9 +38,9 @@ pub fn again(flags: &DrillFlags, scenario: &str, seed: u64) -> String {
     if let Some(target) = target {
         add("target", &target.to_string());
     }
-    if !workers.is_empty() {
-        let urls: Vec<_> = workers.iter().map(ToString::to_string).collect();
-        add("workers", &urls.join(","));
+    if !upstreams.is_empty() {
+        let urls: Vec<_> = upstreams.iter().map(ToString::to_string).collect();
+        add("upstreams", &urls.join(","));
     }
     for (name, _) in tokens {
         add("token", &format!("{name}={TOKEN}"));
@@ -63,7 +63,7 @@ pub fn again(flags: &DrillFlags, scenario: &str, seed: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::{Cli, Command};
+    use crate::cli::{Cli, Command};
     use clap::Parser as _;
 
     fn parsed(args: &[&str]) -> DrillFlags {
@@ -80,12 +80,12 @@ mod tests {
     }
 
     #[test]
-    fn all_that_matters_is_in_it_and_it_says_the_same_again() {
+    fn the_command_repeats_the_drill() {
         let args = [
             "/tmp/my scenario.toml",
             "--target",
             "http://h:1/p?q=1&r",
-            "--workers",
+            "--upstreams",
             "http://h:2,http://h:3",
             "--critical-path",
             "/live",
@@ -103,20 +103,20 @@ mod tests {
             "--json",
             "--no-progress",
         ];
-        let said = command(&args);
+        let typed = command(&args);
         assert_eq!(
-            said,
+            typed,
             "tidegate drill '/tmp/my scenario.toml' --seed 7 --duration 90s --target \
-             'http://h:1/p?q=1&r' --workers http://h:2/,http://h:3/ --critical-path /live \
+             'http://h:1/p?q=1&r' --upstreams http://h:2/,http://h:3/ --critical-path /live \
              --protocol h2 --connections 9 --short"
         );
-        let unquoted = said.replace("/my scenario.toml", "/my_scenario.toml").replace('\'', "");
+        let unquoted = typed.replace("/my scenario.toml", "/my_scenario.toml").replace('\'', "");
         let again: Vec<_> = unquoted.split(' ').skip(2).collect();
         assert_eq!(command(&again).replace('\'', ""), unquoted);
     }
 
     #[test]
-    fn what_is_as_by_default_is_left_out_and_tokens_are_not_told() {
+    fn defaults_and_tokens_are_left_out() {
         assert_eq!(command(&["low_flood"]), "tidegate drill low_flood --seed 1");
         let with_token = command(&["a", "--target", "http://h:1", "--token", "acme=secret"]);
         assert_eq!(with_token, "tidegate drill a --seed 1 --target http://h:1/ --token acme=TOKEN");

@@ -1,35 +1,35 @@
-use super::stop::Stop;
-use crate::drill_flags::{DrillFlags, ProtocolFlag};
+use super::flags::{DrillFlags, ProtocolFlag};
+use super::stop::StopRequest;
 use hyper::Uri;
 use std::collections::BTreeMap;
 
-/// What a drill of any world needs to know besides its scenario.
+/// Options of a drill, validated.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What is drilled; without it what is drilled is started for it.
+    /// URL of the target; `None` for a test bed.
     pub target: Option<Uri>,
-    /// Workers in which faults can be made, where the target is given.
-    pub workers: Vec<Uri>,
-    /// The tokens of tenants, where the target is given.
+    /// Mock upstreams of the target, for faults.
+    pub upstreams: Vec<Uri>,
+    /// Tokens of tenants at the target.
     pub tokens: BTreeMap<String, String>,
-    /// What critical classes ask for.
+    /// Path that critical classes request.
     pub critical_path: String,
     pub protocol: ProtocolFlag,
-    /// Connections at once.
+    /// Limit of connections.
     pub connections: usize,
-    /// Whether progress is shown, if there is a terminal.
+    /// Shows progress if there is a terminal.
     pub progress: bool,
-    /// Whether somebody asked for an end before the end. What was measured until then is reported.
-    pub stop: Stop,
+    /// Set by Ctrl-C; the report covers the time until then.
+    pub stop: StopRequest,
 }
 
 // === impl Options ===
 
 impl Options {
-    pub fn new(flags: &DrillFlags, stop: Stop) -> Self {
+    pub fn new(flags: &DrillFlags, stop: StopRequest) -> Self {
         Self {
             target: flags.target.clone(),
-            workers: flags.workers.clone(),
+            upstreams: flags.upstreams.clone(),
             tokens: flags.tokens.iter().cloned().collect(),
             critical_path: flags.critical_path.clone(),
             protocol: flags.protocol,

@@ -4,17 +4,17 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use tidegate_sim::report::{Report, html};
 
-/// Where the report is to be written as a page. That it can be is known before there is anything to write.
+/// HTML file of the report. It is opened before the drill, so that a wrong path fails early.
 pub struct Page<'a> {
     path: &'a Path,
-    /// There was no such file: if nothing comes of it, there is none afterwards either.
+    /// The file is new: it is deleted if no report is written.
     is_new: bool,
 }
 
 // === impl Page ===
 
 impl<'a> Page<'a> {
-    /// Fails where nothing can be written. What is there stays as it is.
+    /// Opens the file without changing it; fails if it can't be written.
     pub fn open(path: &'a Path) -> Result<Self, Failure> {
         let is_new = !path.exists();
         OpenOptions::new().append(true).create(true).open(path).map_err(|error| {
@@ -29,7 +29,7 @@ impl<'a> Page<'a> {
         fs::write(self.path, html::page(report))
             .map_err(|error| Failure::Runtime(format!("can't write {path}: {error}")))?;
         self.is_new = false;
-        // Whoever closed our output did not ask us to fail.
+        // A closed standard error is not a failure.
         let _ = writeln!(io::stderr(), "tidegate: the report is in {path}");
         Ok(())
     }
@@ -38,7 +38,7 @@ impl<'a> Page<'a> {
 impl Drop for Page<'_> {
     fn drop(&mut self) {
         if self.is_new {
-            // An empty file that can't be deleted does no harm.
+            // An empty file that can't be deleted stays.
             let _ = fs::remove_file(self.path);
         }
     }

@@ -1,9 +1,9 @@
-//! How a generator kept to its schedule, and whether it may open as many files as it needs for that.
+//! Schedule figures of the load generator, and its limit of open files.
 
-use tidegate_server::generator::ScheduleStats;
 use tidegate_sim::report::ScheduleReport;
+use tidegate_testkit::generator::ScheduleStats;
 
-/// As it is reported.
+/// Converts the generator's figures for the report.
 pub fn report(stats: &ScheduleStats) -> ScheduleReport {
     ScheduleReport {
         due: stats.due,
@@ -20,17 +20,17 @@ pub fn report(stats: &ScheduleStats) -> ScheduleReport {
     }
 }
 
-/// Asks for so many open files; what is to be said when there are fewer.
+/// Raises the limit of open files; returns a warning if it stays below `needed`.
 pub fn open_files(needed: u64) -> Option<String> {
     let soft = || rlimit::getrlimit(rlimit::Resource::NOFILE).map(|(soft, _)| soft);
     let allowed = rlimit::increase_nofile_limit(needed).or_else(|_| soft()).ok()?;
-    told(allowed, needed)
+    warning(allowed, needed)
 }
 
-fn told(allowed: u64, needed: u64) -> Option<String> {
+fn warning(allowed: u64, needed: u64) -> Option<String> {
     (allowed < needed).then(|| {
         format!(
-            "This process may open {allowed} files, and all connections in use would need {needed}: raise the \
+            "This process may open {allowed} files and needs up to {needed} for all connections: raise the \
              limit (ulimit -n) or lower --connections."
         )
     })
@@ -41,9 +41,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_few_open_files_are_told() {
-        assert_eq!(told(4_096, 4_096), None);
-        let text = told(1_024, 17_408).unwrap();
+    fn too_few_open_files_are_a_warning() {
+        assert_eq!(warning(4_096, 4_096), None);
+        let text = warning(1_024, 17_408).unwrap();
         assert!(
             text.contains("1024") && text.contains("17408") && text.contains("ulimit -n"),
             "{text}"

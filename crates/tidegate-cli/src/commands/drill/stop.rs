@@ -1,4 +1,5 @@
-use crate::commands::signals::Signals;
+use crate::exit_code::INTERRUPTED;
+use crate::shutdown::Signals;
 use std::io;
 use std::process;
 use std::sync::Arc;
@@ -7,33 +8,30 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 
-/// What a shell says of a program that Ctrl-C ended.
-pub const INTERRUPTED: u8 = 130;
+/// Signals within this time count as one.
+const SAME_SIGNAL: Duration = Duration::from_millis(500);
 
-/// Signals so close to each other are one.
-const AT_ONCE: Duration = Duration::from_millis(500);
-
-/// Whether somebody asked for an end: Ctrl-C, or a signal to terminate.
+/// Request for an early end, set by SIGINT or SIGTERM.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct StopRequest(Arc<AtomicBool>);
 
-// === impl Stop ===
+// === impl StopRequest ===
 
-impl Stop {
-    /// Listens for signals from now on. The second one ends the process at once.
+impl StopRequest {
+    /// Listens for signals. The second one ends the process at once.
     pub fn listen() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let mut signals = runtime.block_on(async { Signals::listen() })?;
         let stop = Self::default();
-        let asked = stop.clone();
+        let on_signal = stop.clone();
         thread::Builder::new().name("tidegate-signals".to_owned()).spawn(move || {
             runtime.block_on(async {
                 signals.next().await;
-                asked.ask();
+                on_signal.request();
                 let first = Instant::now();
                 loop {
                     signals.next().await;
-                    if first.elapsed() > AT_ONCE {
+                    if first.elapsed() > SAME_SIGNAL {
                         process::exit(i32::from(INTERRUPTED));
                     }
                 }
@@ -42,11 +40,11 @@ impl Stop {
         Ok(stop)
     }
 
-    pub fn ask(&self) {
+    pub fn request(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    pub fn is_asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }

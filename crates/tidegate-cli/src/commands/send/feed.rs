@@ -4,66 +4,66 @@ use super::source::Piece;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
-use tidegate::client::{ClientError, IngestClient, SendError};
+use tidegate::client::{ClientError, ClientSendError, IngestClient};
 use tidegate::usage::UsageRecord;
 use tokio::sync::mpsc;
 
-/// What was read so far.
+/// Counts of the input so far.
 #[derive(Default)]
-pub struct Tally {
+pub struct InputStats {
     pub bytes: u64,
     pub lines: u64,
     pub lines_wrong: u64,
-    /// What is wrong with lines, not shown yet.
+    /// Messages about invalid lines, not shown yet.
     pub wrong: Vec<String>,
 }
 
-/// How reading ended.
+/// End of the input.
 #[derive(Debug)]
-pub enum Fed {
-    /// All was read and taken.
+pub enum InputEnd {
+    /// All records were read and accepted by the client.
     All,
-    /// A line was wrong, and nothing behind it is wanted.
+    /// An invalid line ended the input (`--strict`).
     Strict,
-    /// The file is not what it was when it was named.
+    /// The file changed after its digest was computed.
     Changed,
-    /// It can't be read any further.
+    /// The input can't be read further.
     Unreadable(io::Error),
-    /// The client takes nothing any more.
+    /// The client has ended.
     Ended(ClientError),
 }
 
-/// Hands what is read to a client.
+/// Passes parsed records to a client.
 pub struct Feed {
     pub client: Rc<IngestClient>,
-    pub tally: Rc<RefCell<Tally>>,
+    pub stats: Rc<RefCell<InputStats>>,
     pub pace: Option<Pace>,
-    /// Stop at the first wrong line.
+    /// Stops at the first invalid line.
     pub strict: bool,
 }
 
 // === impl Feed ===
 
 impl Feed {
-    /// Until all is read and taken, or no more is wanted.
-    pub async fn run(mut self, mut pieces: mpsc::Receiver<Piece>) -> Fed {
+    /// Runs until the input or the client ends.
+    pub async fn run(mut self, mut pieces: mpsc::Receiver<Piece>) -> InputEnd {
         while let Some(piece) = pieces.recv().await {
             let parsed = match piece {
                 Piece::Parsed(parsed) => parsed,
-                Piece::End { changed: true } => return Fed::Changed,
-                Piece::End { changed: false } => return Fed::All,
-                Piece::Failed(error) => return Fed::Unreadable(error),
+                Piece::End { changed: true } => return InputEnd::Changed,
+                Piece::End { changed: false } => return InputEnd::All,
+                Piece::Failed(error) => return InputEnd::Unreadable(error),
             };
             let stop = self.strict && parsed.lines_wrong > 0;
-            let records = self.tally.borrow_mut().take(parsed, stop);
+            let records = self.stats.borrow_mut().take(parsed, stop);
             if let Err(error) = self.send(&records).await {
-                return Fed::Ended(error);
+                return InputEnd::Ended(error);
             }
             if stop {
-                return Fed::Strict;
+                return InputEnd::Strict;
             }
         }
-        Fed::Unreadable(io::ErrorKind::UnexpectedEof.into())
+        InputEnd::Unreadable(io::ErrorKind::UnexpectedEof.into())
     }
 
     async fn send(&mut self, records: &[UsageRecord]) -> Result<(), ClientError> {
@@ -78,9 +78,9 @@ impl Feed {
                 continue;
             };
             match stopped.error {
-                SendError::Ended(error) => return Err(error),
-                SendError::Refused(fault) => {
-                    self.tally.borrow_mut().refuse(format!("a record can't be sent: {fault}"));
+                ClientSendError::Ended(error) => return Err(error),
+                ClientSendError::Refused(fault) => {
+                    self.stats.borrow_mut().refuse(format!("a record can't be sent: {fault}"));
                     left = &left[stopped.taken + 1..];
                 }
             }
@@ -89,10 +89,10 @@ impl Feed {
     }
 }
 
-// === impl Tally ===
+// === impl InputStats ===
 
-impl Tally {
-    /// Counts a piece, and gives its records: with `until_wrong` those before its first wrong line.
+impl InputStats {
+    /// Counts a piece and returns its records; with `until_wrong` those before its first invalid line.
     fn take(&mut self, parsed: Parsed, until_wrong: bool) -> Vec<UsageRecord> {
         let Parsed { mut records, bytes, lines, lines_wrong, wrong, records_before_wrong } = parsed;
         self.bytes += bytes;

@@ -1,16 +1,16 @@
-//! Under what name something is sent.
+//! Sender name and batch numbering of an input.
 //!
-//! The server counts a batch once by its sender's name and its number. So whatever is sent under a name must be
-//! cut into the same batches each time, or must never be sent under that name again:
+//! The server counts a batch once by sender name and number. Data under one name must therefore be cut into the
+//! same batches each time, or never be sent under that name again:
 //!
-//! - A file is cut by its content alone, and its name has a digest of that content and of where batches are cut.
-//!   The same bytes are the same batches, wherever the file lies and whenever it is sent; other bytes are another
-//!   sender.
-//! - Standard input can't be read twice. Its numbers go on from those that were used before.
+//! - A file is cut by its content alone, and its sender name contains a digest of the content and the batch
+//!   limits.
+//!   The same bytes give the same batches; other bytes are another sender.
+//! - Standard input can't be read twice. Its numbering continues.
 
+use super::flags::SendFlags;
 use super::lines::{LineReader, WrongLine};
 use crate::failure::Failure;
-use crate::send_flags::SendFlags;
 use ring::digest::{Context, Digest, SHA256};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
@@ -18,28 +18,28 @@ use tidegate::client::Numbering;
 use tidegate::frame::{FrameLimits, SenderName};
 use tidegate::line_protocol::LineConfig;
 
-/// To be raised when the same file would be cut into other batches than before.
+/// Version of the cutting; must change when the same file is cut into other batches.
 const CUT_VERSION: u8 = 1;
 
-/// As much of a digest as no two files will ever share: 128 bits.
+/// Bytes of the digest in the name: 128 bits, enough to avoid collisions.
 const DIGEST_BYTES: usize = 16;
 
-/// The longest name that leaves room for a digest.
+/// Longest prefix that leaves room for the digest.
 const NAME_BYTES_MAX: usize = SenderName::BYTES_MAX - 1 - 2 * DIGEST_BYTES;
 
-/// Who sends, and how its batches are numbered.
+/// Sender name and batch numbering.
 #[derive(Debug)]
 pub struct Identity {
     pub sender: SenderName,
     pub numbering: Numbering,
-    /// What was in the file when it was named.
+    /// Digest of the file's content.
     pub content: Option<Vec<u8>>,
 }
 
 // === impl Identity ===
 
 impl Identity {
-    /// Of what can be read once only.
+    /// Identity of a stream, which can be read once.
     pub fn of_stream(flags: &SendFlags) -> Result<Self, Failure> {
         let sender = match &flags.sender {
             Some(sender) => sender.clone(),
@@ -51,7 +51,7 @@ impl Identity {
         Ok(Self { sender, numbering: Numbering::Continue, content: None })
     }
 
-    /// Of a file, which is read to its end. With `strict` it must not have a wrong line.
+    /// Identity of a file, which is read to its end. With `--strict` an invalid line is an error.
     pub fn of_file(flags: &SendFlags, file: &mut impl Read) -> Result<Self, Failure> {
         let prefix = flags.sender.as_ref().map_or("file", SenderName::as_str);
         if prefix.len() > NAME_BYTES_MAX {
@@ -59,7 +59,7 @@ impl Identity {
                 "--sender: at most {NAME_BYTES_MAX} bytes for a file: its digest is added"
             )));
         }
-        let content = read_through(file, flags).map_err(|error| error.failure(flags))?;
+        let content = content_digest(file, flags).map_err(|error| error.failure(flags))?;
         let digest = named_digest(content.as_ref(), flags.limits(), &flags.lines());
         Ok(Self {
             sender: name(format!("{prefix}/{}", hex(&digest.as_ref()[..DIGEST_BYTES])))?,
@@ -69,14 +69,14 @@ impl Identity {
     }
 }
 
-enum Unread {
+enum ReadError {
     Io(io::Error),
     Wrong(WrongLine),
 }
 
-// === impl Unread ===
+// === impl ReadError ===
 
-impl Unread {
+impl ReadError {
     fn failure(self, flags: &SendFlags) -> Failure {
         let shown = flags.file.display();
         Failure::Runtime(match self {
@@ -86,7 +86,7 @@ impl Unread {
     }
 }
 
-fn read_through(file: &mut impl Read, flags: &SendFlags) -> Result<Digest, Unread> {
+fn content_digest(file: &mut impl Read, flags: &SendFlags) -> Result<Digest, ReadError> {
     let mut context = Context::new(&SHA256);
     let mut lines = LineReader::new(flags.lines(), 0);
     let mut chunk = vec![0; 256 * 1024];
@@ -95,22 +95,22 @@ fn read_through(file: &mut impl Read, flags: &SendFlags) -> Result<Digest, Unrea
             Ok(0) => break,
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Unread::Io(error)),
+            Err(error) => return Err(ReadError::Io(error)),
         };
         context.update(&chunk[..read]);
         if flags.strict {
             let parsed = lines.read(chunk[..read].to_vec().into());
-            parsed.wrong.into_iter().next().map_or(Ok(()), |wrong| Err(Unread::Wrong(wrong)))?;
+            parsed.wrong.into_iter().next().map_or(Ok(()), |wrong| Err(ReadError::Wrong(wrong)))?;
         }
     }
     if flags.strict {
         let parsed = lines.finish();
-        parsed.wrong.into_iter().next().map_or(Ok(()), |wrong| Err(Unread::Wrong(wrong)))?;
+        parsed.wrong.into_iter().next().map_or(Ok(()), |wrong| Err(ReadError::Wrong(wrong)))?;
     }
     Ok(context.finish())
 }
 
-/// The digest of a content, of how it is read and of where it is cut.
+/// Digest of content, parser settings and batch limits.
 fn named_digest(content: &[u8], limits: FrameLimits, lines: &LineConfig) -> Digest {
     let mut context = Context::new(&SHA256);
     let FrameLimits { frame_bytes_max, batch_records_max, batch_names_max } = limits;

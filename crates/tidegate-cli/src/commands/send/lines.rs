@@ -3,33 +3,33 @@ use std::fmt;
 use tidegate::line_protocol::{LineConfig, LineCutter, LineError, LineParser};
 use tidegate::usage::{Names, UsageRecord};
 
-/// How many wrong lines are shown; the others are counted.
+/// Invalid lines that are shown; further ones are only counted.
 pub const SHOWN_MAX: usize = 10;
 
-/// Makes records of what is read, and remembers at which line it is.
+/// Line-protocol parser that tracks line numbers.
 pub struct LineReader {
     cutter: LineCutter,
     parser: LineParser,
     names: Names,
-    /// The time of lines that have none.
+    /// Time of lines without a timestamp.
     now_ns: i64,
     /// Lines so far.
     lines: u64,
-    /// Wrong ones among them.
+    /// Invalid lines among them.
     wrong: u64,
 }
 
-/// What one piece of a file had in it.
+/// Parsed piece of the input.
 #[derive(Debug, Default)]
 pub struct Parsed {
     pub records: Vec<UsageRecord>,
-    /// How many bytes it was.
+    /// Size of the piece.
     pub bytes: u64,
     pub lines: u64,
     pub lines_wrong: u64,
-    /// The first of them, as far as they are to be shown.
+    /// Invalid lines that are to be shown.
     pub wrong: Vec<WrongLine>,
-    /// How many records there were before the first of them.
+    /// Records before the first invalid line.
     pub records_before_wrong: Option<usize>,
 }
 
@@ -54,7 +54,7 @@ impl LineReader {
         }
     }
 
-    /// The records of the lines that end in this chunk.
+    /// Parses the lines that end in this chunk.
     pub fn read(&mut self, chunk: Bytes) -> Parsed {
         let mut parsed = Parsed { bytes: chunk.len() as u64, ..Parsed::default() };
         self.cutter.push(chunk);
@@ -71,7 +71,7 @@ impl LineReader {
         }
     }
 
-    /// The records of the last line, if it has no end.
+    /// Parses the last line, if it has no newline.
     pub fn finish(&mut self) -> Parsed {
         let mut parsed = Parsed::default();
         if let Some(last) = self.cutter.finish() {
@@ -85,7 +85,7 @@ impl LineReader {
         let (names, records) = (&mut self.names, &mut parsed.records);
         let outcome = self.parser.parse_block(block, self.now_ns, names, records, &mut |_| {});
         if outcome.lines_failed > 0 {
-            // Rare: line by line, to find out which.
+            // Rare: parse line by line to find the invalid ones.
             parsed.records.truncate(before);
             self.parse_by_line(block, parsed);
         }

@@ -2,10 +2,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// How long a burst may be: short enough to look steady, long enough not to wake for each record.
+/// Length of a burst: short enough for a steady rate, long enough to avoid a wake-up per record.
 const BURST: Duration = Duration::from_millis(20);
 
-/// Spreads records over time.
+/// Rate limiter of records.
 pub struct Pace {
     per_s: NonZeroU32,
     started: Instant,
@@ -19,7 +19,7 @@ impl Pace {
         Self { per_s, started: Instant::now(), sent: 0 }
     }
 
-    /// Waits until more may be sent, and tells how many of so many.
+    /// Waits until records may be sent; returns how many of `wanted`.
     pub async fn next(&mut self, wanted: usize) -> usize {
         let per_s = f64::from(self.per_s.get());
         let due = Duration::from_secs_f64(self.sent as f64 / per_s);

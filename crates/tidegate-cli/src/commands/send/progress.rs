@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 use tidegate::client::ClientStats;
 use tidegate::signal::BackpressureLevel;
 
-/// How often a line is printed where there is no terminal.
+/// Interval of progress lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// How much of the rate is new with each look, of which there are ten a second: it follows within a second.
+/// Weight of a new sample in the rate; with ten samples per second the rate follows within a second.
 const RATE_WEIGHT: f64 = 0.1;
 
-/// Shows how far it is: a bar on a terminal, else a line now and then.
+/// Progress of a transfer: a bar on a terminal, else a line every 10 s.
 pub struct Progress {
     view: View,
     started: Instant,
@@ -25,7 +25,7 @@ enum View {
     Nothing,
 }
 
-/// Records that were acknowledged, in a second.
+/// Acknowledged records per second.
 #[derive(Default)]
 struct Rate {
     last: Option<(Instant, u64)>,
@@ -50,7 +50,7 @@ impl Progress {
         self.started.elapsed()
     }
 
-    /// To be called ten times a second.
+    /// Updates the display; to be called ten times a second.
     pub fn show(&mut self, bytes: u64, stats: &ClientStats) {
         self.rate.observe(Instant::now(), stats.records_acked + stats.records_known);
         let text = self.text(stats);
@@ -70,10 +70,10 @@ impl Progress {
         }
     }
 
-    /// Prints a line, beside the bar if there is one.
+    /// Prints a line above the bar.
     pub fn say(&self, line: &str) {
         let print = || {
-            // Whoever closed our output did not ask us to stop.
+            // A closed standard error is no reason to stop.
             let _ = writeln!(io::stderr(), "tidegate: {line}");
         };
         match &self.view {
@@ -110,7 +110,7 @@ fn bar(bytes_total: Option<u64>) -> ProgressBar {
         Some(_) => "{bar:24} {bytes}/{total_bytes} {wide_msg}",
         None => "{spinner} {bytes} {wide_msg}",
     };
-    // Drawn when it is told to, ten times a second: faster is of no use to anybody.
+    // Drawn on request, at most ten times a second.
     let bar = ProgressBar::with_draw_target(bytes_total, ProgressDrawTarget::stderr_with_hz(10));
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
@@ -137,7 +137,7 @@ mod tests {
     use tidegate::signal::BackpressureSignal;
 
     #[test]
-    fn it_says_what_holds_it_up() {
+    fn the_text_names_the_cause_of_a_wait() {
         let progress = Progress::new(true, None, "db:7070");
         let mut stats = ClientStats { records_acked: 1_234_567, ..ClientStats::default() };
         assert!(progress.text(&stats).ends_with("1,234,567 acked, connecting to db:7070"));

@@ -1,12 +1,12 @@
-use super::feed::{Fed, Feed, Tally};
+use super::feed::{Feed, InputEnd, InputStats};
+use super::flags::SendFlags;
 use super::lines::SHOWN_MAX;
 use super::pace::Pace;
 use super::progress::Progress;
 use super::source::Source;
 use super::summary::Report;
-use crate::commands::signals::Signals;
 use crate::failure::Failure;
-use crate::send_flags::SendFlags;
+use crate::shutdown::Signals;
 use std::cell::RefCell;
 use std::pin::pin;
 use std::rc::Rc;
@@ -16,10 +16,10 @@ use tidegate::client::{
 };
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-/// How long what is under way may take when nothing more is to come.
+/// Grace time for batches in flight at an early end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// One run of the command.
+/// One run of `tidegate send`.
 pub struct Sending<'a> {
     flags: &'a SendFlags,
     client: Rc<IngestClient>,
@@ -27,31 +27,31 @@ pub struct Sending<'a> {
     signals: Signals,
     progress: Progress,
     tick: Interval,
-    tally: Rc<RefCell<Tally>>,
+    stats: Rc<RefCell<InputStats>>,
     source: String,
-    /// Wrong lines and rejected batches that were shown.
+    /// Invalid lines and rejected batches that were shown.
     shown: usize,
-    /// Whether a part of a batch may be sent. Not of a file: later it would be taken for the whole.
-    part_may_go: bool,
-    /// When something was last settled, and how much was by then.
-    moved: (Instant, u64),
+    /// Allows a partial batch. Not in the middle of a file: the server would take it for the whole batch.
+    allow_partial_batch: bool,
+    /// Time of the last progress, and the records settled by then.
+    last_progress: (Instant, u64),
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Debug)]
 pub enum Ended {
-    /// All was read and settled.
+    /// All records were read and settled.
     Done,
-    /// Not all was, and why.
+    /// The run ended early, with the reason.
     Early(String),
 }
 
-/// How a part of a run ended.
-enum Watched<T> {
+/// End of one step of a run.
+enum StepEnd<T> {
     Done(T),
-    /// By a signal.
+    /// A signal arrived.
     Interrupted,
-    /// Nothing was stored for as long as the flags allow.
+    /// Nothing was stored within `--timeout`.
     Stuck,
 }
 
@@ -64,11 +64,11 @@ impl<'a> Sending<'a> {
         config.numbering = identity.numbering;
         config.batch = flags.limits();
         if identity.numbering == Numbering::FromOne {
-            // Cut by content alone, so that the same file is the same batches.
+            // No linger: batches are cut by content alone, so that the same file gives the same batches.
             config.linger = None;
         }
-        let made = IngestClient::connect(flags.to.as_str(), config);
-        let (client, rejections) = made.map_err(|error| Failure::Usage(error.to_string()))?;
+        let connected = IngestClient::connect(flags.to.as_str(), config);
+        let (client, rejections) = connected.map_err(|error| Failure::Usage(error.to_string()))?;
         let mut tick = interval(Duration::from_millis(100));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
@@ -78,24 +78,24 @@ impl<'a> Sending<'a> {
             signals,
             progress: Progress::new(flags.quiet, source.bytes, &flags.to),
             tick,
-            tally: Rc::default(),
+            stats: Rc::default(),
             source: source.name.clone(),
             shown: 0,
-            part_may_go: identity.numbering == Numbering::Continue,
-            moved: (Instant::now(), 0),
+            allow_partial_batch: identity.numbering == Numbering::Continue,
+            last_progress: (Instant::now(), 0),
         })
     }
 
-    /// Reads, sends and waits until all is settled, or ends before.
+    /// Reads, sends and waits until all records are settled, or ends early.
     pub async fn run(mut self, source: Source) -> (Report, Ended) {
         let sender = source.identity.sender.to_string();
         let (summary, ended) = self.send(source).await;
-        self.look();
+        self.update();
         while let Some(batch) = self.rejections.try_recv() {
             self.show_rejected(&batch);
         }
         self.progress.finish();
-        let tally = self.tally.borrow();
+        let stats = self.stats.borrow();
         let ended = match &summary.error {
             Some(error) => Ended::Early(error.to_string()),
             None => ended,
@@ -105,8 +105,8 @@ impl<'a> Sending<'a> {
             server: self.flags.to.clone(),
             sender,
             elapsed: self.progress.elapsed(),
-            lines: tally.lines,
-            lines_refused: tally.lines_wrong,
+            lines: stats.lines,
+            lines_refused: stats.lines_wrong,
             summary,
         };
         (report, ended)
@@ -115,47 +115,52 @@ impl<'a> Sending<'a> {
     async fn send(&mut self, source: Source) -> (Summary, Ended) {
         let feed = Feed {
             client: Rc::clone(&self.client),
-            tally: Rc::clone(&self.tally),
+            stats: Rc::clone(&self.stats),
             pace: self.flags.rate.map(Pace::new),
             strict: self.flags.strict && source.bytes.is_none(),
         };
-        let fed = match self.watch(feed.run(source.pieces())).await {
-            Watched::Done(fed) => fed,
-            Watched::Interrupted => return self.interrupted().await,
-            Watched::Stuck => return self.stuck().await,
+        let input_end = match self.watch(feed.run(source.pieces())).await {
+            StepEnd::Done(input_end) => input_end,
+            StepEnd::Interrupted => return self.interrupted().await,
+            StepEnd::Stuck => return self.stuck().await,
         };
         let name = &self.source;
-        let ended = match fed {
-            Fed::All => Ended::Done,
-            Fed::Strict => Ended::Early(format!("{name}: nothing behind the wrong line was sent")),
-            Fed::Changed => Ended::Early(format!(
-                "{name} changed while it was sent: what was stored of it counts again when it is sent again"
+        let ended = match input_end {
+            InputEnd::All => Ended::Done,
+            InputEnd::Strict => {
+                Ended::Early(format!("{name}: nothing after the invalid line was sent"))
+            }
+            InputEnd::Changed => Ended::Early(format!(
+                "{name} changed while it was sent: its stored records will count again when it is sent again"
             )),
-            Fed::Unreadable(error) => {
+            InputEnd::Unreadable(error) => {
                 let why = format!("can't read {name} to its end: {error}");
                 return (self.end(GRACE).await, Ended::Early(why));
             }
-            Fed::Ended(error) => {
+            InputEnd::Ended(error) => {
                 return (self.end(Duration::ZERO).await, Ended::Early(error.to_string()));
             }
         };
         let client = Rc::clone(&self.client);
-        // All is read: what is left is the end of the file, and cut there each time.
-        self.part_may_go = true;
+        // The input is read: the last batch ends at the end of the file each time.
+        self.allow_partial_batch = true;
         match self.watch(async move { client.flush().await }).await {
-            // What was rejected is in the summary.
-            Watched::Done(_) => (self.client.close(Duration::ZERO).await, ended),
-            Watched::Interrupted => self.interrupted().await,
-            Watched::Stuck => self.stuck().await,
+            // The summary contains rejected batches.
+            StepEnd::Done(_) => (self.client.close(Duration::ZERO).await, ended),
+            StepEnd::Interrupted => self.interrupted().await,
+            StepEnd::Stuck => self.stuck().await,
         }
     }
 
     async fn interrupted(&mut self) -> (Summary, Ended) {
         let seconds = GRACE.as_secs();
         self.progress.say(&format!(
-            "stopping: up to {seconds} s for what is under way; the same again stops at once"
+            "stopping: waiting up to {seconds} s for batches in flight; a second signal stops at once"
         ));
-        (self.end(GRACE).await, Ended::Early("interrupted before all was stored".to_owned()))
+        (
+            self.end(GRACE).await,
+            Ended::Early("interrupted before all records were stored".to_owned()),
+        )
     }
 
     async fn stuck(&mut self) -> (Summary, Ended) {
@@ -166,10 +171,10 @@ impl<'a> Sending<'a> {
         (self.end(Duration::ZERO).await, Ended::Early(why))
     }
 
-    /// Ends the client, at once on a further signal.
+    /// Closes the client; a further signal closes it at once.
     async fn end(&mut self, grace: Duration) -> Summary {
-        let (client, part_may_go) = (Rc::clone(&self.client), self.part_may_go);
-        let close = async |grace| match part_may_go {
+        let (client, allow_partial_batch) = (Rc::clone(&self.client), self.allow_partial_batch);
+        let close = async |grace| match allow_partial_batch {
             true => client.close(grace).await,
             false => client.interrupt(grace).await,
         };
@@ -179,52 +184,52 @@ impl<'a> Sending<'a> {
         }
     }
 
-    /// Does a part of the work, and meanwhile shows how far it is.
-    async fn watch<T>(&mut self, work: impl Future<Output = T>) -> Watched<T> {
+    /// Runs one step and updates the progress meanwhile.
+    async fn watch<T>(&mut self, work: impl Future<Output = T>) -> StepEnd<T> {
         let mut work = pin!(work);
         loop {
             tokio::select! {
-                done = &mut work => return Watched::Done(done),
-                () = self.signals.next() => return Watched::Interrupted,
+                done = &mut work => return StepEnd::Done(done),
+                () = self.signals.next() => return StepEnd::Interrupted,
                 Some(batch) = self.rejections.recv() => self.show_rejected(&batch),
                 _ = self.tick.tick() => {
-                    if self.look() {
-                        return Watched::Stuck;
+                    if self.update() {
+                        return StepEnd::Stuck;
                     }
                 }
             }
         }
     }
 
-    /// Shows how far it is. Tells whether nothing was stored for too long.
-    fn look(&mut self) -> bool {
+    /// Updates the progress. True if nothing was stored within `--timeout`.
+    fn update(&mut self) -> bool {
         let stats = self.client.stats();
-        let wrong = std::mem::take(&mut self.tally.borrow_mut().wrong);
+        let wrong = std::mem::take(&mut self.stats.borrow_mut().wrong);
         for line in wrong {
             self.show(&format!("{}: {line}", self.source));
         }
-        let bytes = self.tally.borrow().bytes;
+        let bytes = self.stats.borrow().bytes;
         self.progress.show(bytes, &stats);
         let settled = stats.records_acked + stats.records_known + stats.records_rejected;
-        if settled != self.moved.1 || stats.records_held == 0 {
-            self.moved = (Instant::now(), settled);
+        if settled != self.last_progress.1 || stats.records_held == 0 {
+            self.last_progress = (Instant::now(), settled);
         }
-        let patience = self.flags.timeout.map(Duration::from_secs);
-        patience.is_some_and(|patience| self.moved.0.elapsed() >= patience)
+        let timeout = self.flags.timeout.map(Duration::from_secs);
+        timeout.is_some_and(|timeout| self.last_progress.0.elapsed() >= timeout)
     }
 
     fn show_rejected(&mut self, batch: &RejectedBatch) {
         let RejectedBatch { seq, cause, records } = batch;
         let why = match cause {
             RejectCause::Refused { reason, message } => format!("{reason}: {message}"),
-            RejectCause::Spared => "the server asked to be spared".to_owned(),
+            RejectCause::Spared => "the server asked senders to drop data".to_owned(),
         };
-        self.show(&format!("batch {seq} of {} records was not taken: {why}", records.len()));
+        self.show(&format!("batch {seq} with {} records was rejected: {why}", records.len()));
     }
 
     fn show(&mut self, line: &str) {
         self.shown += 1;
-        // Lines and batches together: enough to see what is wrong, however much is.
+        // The limit covers invalid lines and rejected batches together.
         if self.shown <= 2 * SHOWN_MAX {
             self.progress.say(line);
         }

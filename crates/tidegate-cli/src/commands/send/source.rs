@@ -1,7 +1,7 @@
+use super::flags::SendFlags;
 use super::identity::Identity;
 use super::lines::{LineReader, Parsed};
 use crate::failure::Failure;
-use crate::send_flags::SendFlags;
 use bytes::Bytes;
 use ring::digest::{Context, SHA256};
 use std::fs::File;
@@ -11,33 +11,33 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tidegate::line_protocol::LineConfig;
 use tokio::sync::mpsc;
 
-/// How much is read and parsed at once.
+/// Bytes that are read and parsed at once.
 const PIECE_BYTES: usize = 128 * 1024;
 
-/// Pieces that are parsed ahead of being sent.
+/// Parsed pieces that wait for sending.
 const PIECES_AHEAD: usize = 4;
 
-/// What is sent.
+/// Input: a file or a stream.
 pub struct Source {
-    /// What messages call it.
+    /// Name in messages.
     pub name: String,
     pub identity: Identity,
-    /// How long it is, if it has an end that is known.
+    /// Length, if it is known.
     pub bytes: Option<u64>,
     lines: LineConfig,
     input: Box<dyn Read + Send>,
 }
 
-/// What a source gives.
+/// Element of an input.
 #[derive(Debug)]
 pub enum Piece {
     Parsed(Parsed),
-    /// All was read.
+    /// End of the input.
     End {
-        /// It is not what it was when it was named.
+        /// The file changed after its digest was computed.
         changed: bool,
     },
-    /// It can't be read any further.
+    /// The input can't be read further.
     Failed(io::Error),
 }
 
@@ -58,7 +58,7 @@ impl Source {
         if !about.is_file() {
             return Self::stream(name, flags, Box::new(file));
         }
-        // A file that grows is sent as long as it was at first, both times that it is read.
+        // Both reads of a growing file end at its first length.
         let length = about.len();
         let identity = Identity::of_file(flags, &mut (&file).take(length))?;
         file.rewind().map_err(usage)?;
@@ -75,15 +75,15 @@ impl Source {
         Ok(Self { name, identity, bytes: None, lines: flags.lines(), input })
     }
 
-    /// Reads and parses on a thread of its own, a little ahead of what is taken.
+    /// Reads and parses on a separate thread, ahead of sending.
     ///
-    /// A thread and not a task: nothing can end a read from a terminal, and the process must end all the same.
+    /// A thread, not a task: a read from a terminal can't be cancelled, and the process must be able to end.
     pub fn pieces(self) -> mpsc::Receiver<Piece> {
         let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
         thread::spawn(move || {
             let lines = LineReader::new(self.lines, now_ns());
             let last = read_all(self.input, lines, self.identity.content.as_deref(), &sender);
-            // Nobody listens any more: then nobody asks for the end either.
+            // The receiver may be gone.
             let _ = sender.blocking_send(last);
         });
         receiver

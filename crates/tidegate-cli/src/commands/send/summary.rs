@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 use tidegate::client::Summary;
 
-/// What was sent, and what became of it.
+/// Summary of a transfer.
 pub struct Report {
     pub source: String,
     pub server: String,
@@ -18,7 +18,7 @@ pub struct Report {
 // === impl Report ===
 
 impl Report {
-    /// Records that are not known to be stored.
+    /// Records without an acknowledgement.
     pub fn unacked(&self) -> u64 {
         self.summary.unacked.iter().map(|batch| batch.records.len() as u64).sum()
     }
@@ -73,12 +73,12 @@ impl fmt::Display for Report {
         let rows = [
             ("acked", stats.records_acked, format!("stored by {}", self.server)),
             ("repeated", stats.records_known, "stored before, not sent again".to_owned()),
-            ("rejected", stats.records_rejected, "never taken".to_owned()),
-            ("unacked", self.unacked(), "not known to be stored".to_owned()),
-            ("refused lines", self.lines_refused, format!("of {}", HumanCount(self.lines))),
+            ("rejected", stats.records_rejected, "rejected by the server".to_owned()),
+            ("unacked", self.unacked(), "not acknowledged".to_owned()),
+            ("invalid lines", self.lines_refused, format!("of {}", HumanCount(self.lines))),
         ];
         for (name, count, about) in rows {
-            // What did not happen needs no row; that all was stored is what everybody looks for.
+            // Rows with 0 are omitted, except for the acknowledged records.
             if count > 0 || name == "acked" {
                 writeln!(f, "  {name:<13} {:>13}  {about}", HumanCount(count).to_string())?;
             }

@@ -1,11 +1,10 @@
-use crate::commands::scenario_file;
-use crate::sim_flags::SimFlags;
+use super::flags::SimFlags;
+use crate::scenario_file;
 use tidegate_sim::shrink::Edits;
 
-/// The command that simulates the same again with this seed and these edits, as it is typed. Where its report goes
-/// does not matter for that.
+/// Command line that repeats a simulation with this seed and these edits, without flags of output.
 pub fn again(flags: &SimFlags, seed: u64, edits: &Edits) -> String {
-    // Each flag is named here, so that a new one can't be forgotten.
+    // All flags are named here so that a new one can't be forgotten.
     let SimFlags {
         scenario,
         list: _,
@@ -14,14 +13,14 @@ pub fn again(flags: &SimFlags, seed: u64, edits: &Edits) -> String {
         short,
         json: _,
         html: _,
-        // The edits have these.
+        // Contained in the edits.
         until: _,
         without_fault: _,
         without_class: _,
         rate: _,
-        workers: _,
+        upstreams: _,
         plant,
-        // Not of one scenario's run.
+        // Not for a run of one scenario.
         compare: _,
         replay: _,
         set: _,
@@ -29,7 +28,7 @@ pub fn again(flags: &SimFlags, seed: u64, edits: &Edits) -> String {
         load: _,
         tasks: _,
     } = flags;
-    let name = scenario_file::typed(scenario.as_deref().unwrap_or_default());
+    let name = scenario_file::shell_word(scenario.as_deref().unwrap_or_default());
     let short = if *short { " --short" } else { "" };
     let plant = plant.map_or_else(String::new, |flaw| format!(" --plant {flaw}"));
     format!("tidegate sim {name} --seed {seed}{short}{edits}{plant}")

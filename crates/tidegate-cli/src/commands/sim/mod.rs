@@ -1,13 +1,17 @@
-//! `tidegate sim`: scenarios in virtual time, and settings side by side.
+//! `tidegate sim`: scenarios in virtual time, and comparisons of settings.
+//! May use: the simulator, `scenario_file`, `terminal`.
+//! Must not know: other commands, any server.
 
+mod check_flags;
 mod command;
 mod compare;
-mod heed;
-mod many;
-mod one;
-mod recorded;
-mod replay;
+mod flags;
+mod many_seeds;
+mod one_seed;
+mod recording;
 mod run;
 mod scenario;
+mod shrunk;
 
+pub use flags::{EXAMPLES, SimFlags};
 pub use run::run;

@@ -1,32 +1,32 @@
-use crate::commands::scenario_file;
+use super::flags::SimFlags;
 use crate::failure::Failure;
-use crate::sim_flags::SimFlags;
+use crate::scenario_file;
 use tidegate_sim::scenario::{Mode, Scenario, ScenarioError, World};
 use tidegate_sim::shrink::Edits;
 
-/// The scenario that is run.
+/// Scenario of a run, after its flags.
 #[derive(Debug)]
-pub struct Chosen {
-    /// In the form that was asked for, with all that is in it.
-    pub whole: Scenario,
-    /// What the flags leave out of it.
+pub struct SelectedScenario {
+    /// Scenario before the edits.
+    pub original: Scenario,
+    /// Edits of the flags.
     pub edits: Edits,
-    /// What is left, which is run.
+    /// Scenario after the edits.
     pub scenario: Scenario,
 }
 
-/// The scenario that ships under this name or lies in this file, shortened and edited as the flags say.
-pub fn read(name: &str, flags: &SimFlags) -> Result<Chosen, Failure> {
+/// Reads the scenario with this name or path; shortens and edits it as the flags say.
+pub fn read(name: &str, flags: &SimFlags) -> Result<SelectedScenario, Failure> {
     let found = scenario_file::read(name, Mode::Sim)?;
-    let whole = if flags.short { found.shortened() } else { found };
-    let edits = edits(&whole, flags)?;
-    let scenario = edits.apply(&whole);
-    let mistakes = scenario.mistakes();
-    if !mistakes.is_empty() {
-        let error = ScenarioError::Mistakes(mistakes);
-        return Err(Failure::Usage(format!("nothing is left of {name}: {error}")));
+    let original = if flags.short { found.shortened() } else { found };
+    let edits = edits(&original, flags)?;
+    let scenario = edits.apply(&original);
+    let errors = scenario.errors();
+    if !errors.is_empty() {
+        let error = ScenarioError::Invalid(errors);
+        return Err(Failure::Usage(format!("{name} is not valid with these flags: {error}")));
     }
-    Ok(Chosen { whole, edits, scenario })
+    Ok(SelectedScenario { original, edits, scenario })
 }
 
 fn edits(scenario: &Scenario, flags: &SimFlags) -> Result<Edits, Failure> {
@@ -34,7 +34,7 @@ fn edits(scenario: &Scenario, flags: &SimFlags) -> Result<Edits, Failure> {
     let count = scenario.faults.len();
     if let Some(index) = flags.without_fault.iter().find(|index| **index >= count) {
         return wrong(format!(
-            "there is no fault {index}: they are counted from 0, and are {count}"
+            "there is no fault {index}: the scenario has {count}, counted from 0"
         ));
     }
     let known = |name: &String| scenario.classes.iter().any(|class| class.name == *name);
@@ -42,13 +42,13 @@ fn edits(scenario: &Scenario, flags: &SimFlags) -> Result<Edits, Failure> {
         return wrong(format!("there is no class {name:?}"));
     }
     let of_gateways = [
-        ("--rate multiplies the rates of classes", flags.rate.is_some()),
-        ("--workers keeps some of a gateway's workers", flags.workers.is_some()),
-        ("--plant puts a mistake into a gateway", flags.plant.is_some()),
+        ("--rate multiplies the rates of a gateway's classes", flags.rate.is_some()),
+        ("--upstreams limits a gateway's upstreams", flags.upstreams.is_some()),
+        ("--plant puts a defect into a gateway", flags.plant.is_some()),
     ];
     let is_gateway = matches!(scenario.world(), Some(World::Gateway(_)));
     if let Some((does, _)) = of_gateways.iter().find(|(_, typed)| *typed && !is_gateway) {
-        return wrong(format!("{does}, and {} has none: leave it out", scenario.name));
+        return wrong(format!("{does}; {} has no gateway", scenario.name));
     }
     let mut without_faults = flags.without_fault.clone();
     without_faults.sort_unstable();
@@ -58,6 +58,6 @@ fn edits(scenario: &Scenario, flags: &SimFlags) -> Result<Edits, Failure> {
         without_faults,
         without_classes: flags.without_class.clone(),
         rate: flags.rate.unwrap_or(1.0),
-        workers: flags.workers,
+        upstreams: flags.upstreams,
     })
 }

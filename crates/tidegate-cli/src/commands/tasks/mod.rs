@@ -1,18 +1,9 @@
-//! Tasks of a running node: submitted, looked at, followed, stopped.
+//! `tidegate tasks`: lists tasks.
+//! May use: `task_client`, `terminal`.
+//! Must not know: other commands.
 
-mod cancel;
-mod client;
-mod follow;
-mod list;
-mod logs;
-mod progress;
-mod sse;
-mod status;
-mod submit;
-mod words;
+mod flags;
+mod run;
 
-pub use cancel::run as cancel;
-pub use list::run as list;
-pub use logs::run as logs;
-pub use status::run as status;
-pub use submit::run as submit;
+pub use flags::{EXAMPLES, TasksFlags};
+pub use run::run;

@@ -1,32 +1,32 @@
-use super::super::fleet::ExecutorBelief;
-use super::super::line::{Place, RuntimeId};
+use super::super::fleet::ExecutorState;
+use super::super::wait_queue::{QueuePosition, RuntimeId};
 use super::super::{ExecutorId, Serves, Ticket};
-use super::{PlaceNext, Protocol, Step, World};
+use super::{DispatchState, PlacementPolicy, Protocol, Selection};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// For each slot of the fleet, how many may overtake one of their own priority.
+/// Overtakes allowed within a priority, for each slot of the fleet.
 const OVERTAKES_PER_SLOT: u64 = 8;
 
-/// A line for each executor. A newcomer joins the shorter of two; an executor with a free slot takes the first of
-/// its own, and with nobody in its own line the first of the longest: nobody waits beside a slot that stands idle.
+/// One queue per executor. An attempt joins the shorter of two; an executor with a free slot takes the first of
+/// its own queue or, if that is empty, the first of the longest. No attempt waits while a suitable slot is idle.
 ///
-/// Lines move at different speeds. So that nobody is forgotten in a slow one, whoever has a free slot takes the
-/// first of all instead, when that one is more urgent or came that many places before.
+/// Queues advance at different speeds. An executor takes the oldest attempt overall instead if that one has a
+/// higher priority, or if more than the allowed number of later ones would overtake it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Queue {
-    lines: BTreeMap<ExecutorId, OwnLine>,
+    queues: BTreeMap<ExecutorId, ExecutorQueue>,
     tickets: BTreeMap<Ticket, Joined>,
-    /// Who is in no executor's line yet, and whether it is worth while to look for one.
-    homeless: Lanes,
-    look: bool,
+    /// Attempts in no executor's queue yet. `search_due` is set when an executor may have become available.
+    unassigned: Lanes,
+    search_due: bool,
 }
 
-type Lanes = BTreeMap<RuntimeId, BTreeSet<(Place, Ticket)>>;
+type Lanes = BTreeMap<RuntimeId, BTreeSet<(QueuePosition, Ticket)>>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct OwnLine {
+struct ExecutorQueue {
     lanes: Lanes,
     length: u64,
 }
@@ -34,151 +34,166 @@ struct OwnLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Joined {
     at: Option<ExecutorId>,
-    place: Place,
+    position: QueuePosition,
     runtime: RuntimeId,
 }
 
 // === impl Queue ===
 
 impl Queue {
-    /// Those who are in the line and in no executor's yet.
-    fn join_all(&mut self, world: &World, now: Duration, chance: &mut dyn FnMut() -> u64) {
-        if !std::mem::take(&mut self.look) {
+    /// Moves attempts that are in no executor's queue into one.
+    fn assign_queues(
+        &mut self,
+        state: &DispatchState,
+        now: Duration,
+        random: &mut dyn FnMut() -> u64,
+    ) {
+        if !std::mem::take(&mut self.search_due) {
             return;
         }
-        for (runtime, tickets) in std::mem::take(&mut self.homeless) {
-            let mut near: Vec<_> = world.fleet.open(runtime, now).collect();
-            if near.is_empty() {
-                let up = world.fleet.iter().filter(|(_, it)| it.up && it.serves.includes(runtime));
-                near = up.collect();
+        for (runtime, tickets) in std::mem::take(&mut self.unassigned) {
+            let mut candidates: Vec<_> = state.fleet.open(runtime, now).collect();
+            if candidates.is_empty() {
+                let up = state
+                    .fleet
+                    .iter()
+                    .filter(|(_, executor)| executor.up && executor.serves.includes(runtime));
+                candidates = up.collect();
             }
-            if near.is_empty() {
-                self.homeless.insert(runtime, tickets);
+            if candidates.is_empty() {
+                self.unassigned.insert(runtime, tickets);
                 continue;
             }
-            for (place, ticket) in tickets {
-                let Some(executor) = self.shorter_of_two(&near, chance) else { continue };
-                let line = self.lines.entry(executor).or_default();
-                line.lanes.entry(runtime).or_default().insert((place, ticket));
-                line.length += 1;
-                self.tickets.insert(ticket, Joined { at: Some(executor), place, runtime });
+            for (position, ticket) in tickets {
+                let Some(executor) = self.shorter_of_two(&candidates, random) else { continue };
+                let queue = self.queues.entry(executor).or_default();
+                queue.lanes.entry(runtime).or_default().insert((position, ticket));
+                queue.length += 1;
+                self.tickets.insert(ticket, Joined { at: Some(executor), position, runtime });
             }
         }
     }
 
     fn shorter_of_two(
         &self,
-        near: &[(ExecutorId, &ExecutorBelief)],
-        chance: &mut dyn FnMut() -> u64,
+        candidates: &[(ExecutorId, &ExecutorState)],
+        random: &mut dyn FnMut() -> u64,
     ) -> Option<ExecutorId> {
         let mut pick = || {
-            let index = chance().checked_rem(near.len() as u64)?;
-            near.get(usize::try_from(index).ok()?)
+            let index = random().checked_rem(candidates.len() as u64)?;
+            candidates.get(usize::try_from(index).ok()?)
         };
         let (one, two) = (pick()?, pick()?);
         let (id, _) = if self.load(*two) < self.load(*one) { two } else { one };
         Some(*id)
     }
 
-    /// What waits there and what runs there, for each slot, in thousandths.
-    fn load(&self, (id, executor): (ExecutorId, &ExecutorBelief)) -> u64 {
-        let waiting = self.lines.get(&id).map_or(0, |line| line.length);
-        let taken = u64::from(executor.ours) + u64::from(executor.foreign);
+    /// Queued and running attempts per slot, in thousandths.
+    fn load(&self, (id, executor): (ExecutorId, &ExecutorState)) -> u64 {
+        let waiting = self.queues.get(&id).map_or(0, |queue| queue.length);
+        let taken = u64::from(executor.own) + u64::from(executor.foreign);
         (waiting + taken) * 1_000 / u64::from(executor.max.max(1))
     }
 
-    /// The first of the longest line that has somebody whom this executor can have.
-    fn steal(&self, thief: &ExecutorBelief) -> Option<(Place, Ticket)> {
-        let firsts = self.lines.values().filter_map(|line| {
-            line.first(&thief.serves).map(|(place, ticket)| (line.length, Reverse((place, ticket))))
+    /// First attempt of the longest queue that has one for this executor.
+    fn steal(&self, thief: &ExecutorState) -> Option<(QueuePosition, Ticket)> {
+        let firsts = self.queues.values().filter_map(|queue| {
+            queue
+                .first(&thief.serves)
+                .map(|(position, ticket)| (queue.length, Reverse((position, ticket))))
         });
         firsts.max().map(|(_, Reverse(first))| first)
     }
 }
 
-impl PlaceNext for Queue {
+impl PlacementPolicy for Queue {
     fn next(
         &mut self,
-        world: &World,
+        state: &DispatchState,
         now: Duration,
-        chance: &mut dyn FnMut() -> u64,
-    ) -> Option<Step> {
-        self.join_all(world, now, chance);
-        let overtakes_max = u64::from(world.fleet.slots().max(1)) * OVERTAKES_PER_SLOT;
+        random: &mut dyn FnMut() -> u64,
+    ) -> Option<Selection> {
+        self.assign_queues(state, now, random);
+        let overtakes_max = u64::from(state.fleet.slots().max(1)) * OVERTAKES_PER_SLOT;
         let mut idle = None;
-        for (id, executor) in world.fleet.roomy().filter(|(_, it)| it.free(now) > 0) {
-            let Some(head) = world.line.head(&executor.serves) else { continue };
-            let own = self.lines.get(&id).and_then(|line| line.first(&executor.serves));
+        for (id, executor) in state.fleet.with_room().filter(|(_, executor)| executor.free(now) > 0)
+        {
+            let Some(head) = state.queue.head(&executor.serves) else { continue };
+            let own = self.queues.get(&id).and_then(|queue| queue.first(&executor.serves));
             if let Some(own) = own {
-                let ticket = unless_unfair(own, head, overtakes_max);
-                return Some(Step { ticket, executors: vec![id] });
+                let ticket = bounded_overtaking(own, head, overtakes_max);
+                return Some(Selection { ticket, executors: vec![id] });
             }
             idle = idle.or(Some((id, executor, head)));
         }
         let (id, executor, head) = idle?;
         let stolen = self.steal(executor).unwrap_or(head);
-        let ticket = unless_unfair(stolen, head, overtakes_max);
-        Some(Step { ticket, executors: vec![id] })
+        let ticket = bounded_overtaking(stolen, head, overtakes_max);
+        Some(Selection { ticket, executors: vec![id] })
     }
 
     fn protocol(&self) -> Protocol {
         Protocol::Direct
     }
 
-    fn came(&mut self, ticket: Ticket, place: Place, runtime: RuntimeId) {
-        self.tickets.insert(ticket, Joined { at: None, place, runtime });
-        self.homeless.entry(runtime).or_default().insert((place, ticket));
-        self.look = true;
+    fn enqueued(&mut self, ticket: Ticket, position: QueuePosition, runtime: RuntimeId) {
+        self.tickets.insert(ticket, Joined { at: None, position, runtime });
+        self.unassigned.entry(runtime).or_default().insert((position, ticket));
+        self.search_due = true;
     }
 
-    fn forget(&mut self, ticket: Ticket) {
-        let Some(Joined { at, place, runtime }) = self.tickets.remove(&ticket) else { return };
+    fn dequeued(&mut self, ticket: Ticket) {
+        let Some(Joined { at, position, runtime }) = self.tickets.remove(&ticket) else { return };
         match at {
-            None => remove(&mut self.homeless, runtime, (place, ticket)),
+            None => remove(&mut self.unassigned, runtime, (position, ticket)),
             Some(executor) => {
-                let Some(line) = self.lines.get_mut(&executor) else { return };
-                remove(&mut line.lanes, runtime, (place, ticket));
-                line.length -= 1;
-                if line.length == 0 {
-                    self.lines.remove(&executor);
+                let Some(queue) = self.queues.get_mut(&executor) else { return };
+                remove(&mut queue.lanes, runtime, (position, ticket));
+                queue.length -= 1;
+                if queue.length == 0 {
+                    self.queues.remove(&executor);
                 }
             }
         }
     }
 
-    fn found_executor(&mut self) {
-        self.look = true;
+    fn executor_available(&mut self) {
+        self.search_due = true;
     }
 
-    fn lost_executor(&mut self, executor: ExecutorId) {
-        for (runtime, tickets) in self.lines.remove(&executor).unwrap_or_default().lanes {
-            for (place, ticket) in tickets {
-                self.came(ticket, place, runtime);
+    fn executor_lost(&mut self, executor: ExecutorId) {
+        for (runtime, tickets) in self.queues.remove(&executor).unwrap_or_default().lanes {
+            for (position, ticket) in tickets {
+                self.enqueued(ticket, position, runtime);
             }
         }
     }
 }
 
-// === impl OwnLine ===
+// === impl ExecutorQueue ===
 
-impl OwnLine {
-    fn first(&self, serves: &Serves) -> Option<(Place, Ticket)> {
+impl ExecutorQueue {
+    fn first(&self, serves: &Serves) -> Option<(QueuePosition, Ticket)> {
         let lanes = self.lanes.iter().filter(|(runtime, _)| serves.includes(**runtime));
         lanes.filter_map(|(_, lane)| lane.first()).min().copied()
     }
 }
 
-fn remove(lanes: &mut Lanes, runtime: RuntimeId, who: (Place, Ticket)) {
+fn remove(lanes: &mut Lanes, runtime: RuntimeId, entry: (QueuePosition, Ticket)) {
     if let Some(lane) = lanes.get_mut(&runtime) {
-        lane.remove(&who);
+        lane.remove(&entry);
         if lane.is_empty() {
             lanes.remove(&runtime);
         }
     }
 }
 
-/// The one who is next by the lines, unless the first of all is more urgent or has been overtaken enough.
-fn unless_unfair(next: (Place, Ticket), head: (Place, Ticket), overtakes_max: u64) -> Ticket {
+/// The attempt next in its queue, unless the head of all has a higher priority or was overtaken too often.
+fn bounded_overtaking(
+    next: (QueuePosition, Ticket),
+    head: (QueuePosition, Ticket),
+    overtakes_max: u64,
+) -> Ticket {
     let late = next.0.seq.saturating_sub(head.0.seq) > overtakes_max;
     if head.0.priority < next.0.priority || late { head.1 } else { next.1 }
 }

@@ -1,14 +1,14 @@
-use super::super::line::{Place, RuntimeId};
+use super::super::wait_queue::{QueuePosition, RuntimeId};
 use super::super::{ExecutorId, Ticket};
 use super::optimistic::Optimistic;
 use super::pull::Pull;
 use super::queue::Queue;
 use super::semaphore::Semaphore;
-use super::{PlaceNext, Placement, Protocol, Step, World};
+use super::{DispatchState, Placement, PlacementPolicy, Protocol, Selection};
 use std::time::Duration;
 
-/// The strategy that is in force. An enum and not a box, so that a dispatcher can be cloned, compared and hashed
-/// by whoever searches through all that it may do.
+/// Strategy in force. An enum and not a box, so that a dispatcher can be cloned, compared and hashed by a model
+/// checker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
     /// See [`Pull`].
@@ -24,7 +24,7 @@ pub enum Strategy {
 // === impl Strategy ===
 
 impl Strategy {
-    /// The one of that name.
+    /// Creates the strategy of a placement.
     pub fn new(placement: Placement) -> Self {
         match placement {
             Placement::Pull => Self::Pull(Pull::direct()),
@@ -35,52 +35,52 @@ impl Strategy {
         }
     }
 
-    fn inner(&mut self) -> &mut dyn PlaceNext {
+    fn inner(&mut self) -> &mut dyn PlacementPolicy {
         match self {
-            Self::Pull(it) => it,
-            Self::Optimistic(it) => it,
-            Self::Semaphore(it) => it,
-            Self::Queue(it) => it,
+            Self::Pull(policy) => policy,
+            Self::Optimistic(policy) => policy,
+            Self::Semaphore(policy) => policy,
+            Self::Queue(policy) => policy,
         }
     }
 
-    /// See [`Place::next`](PlaceNext::next).
+    /// See [`PlacementPolicy::next`](PlacementPolicy::next).
     pub fn next(
         &mut self,
-        world: &World,
+        state: &DispatchState,
         now: Duration,
-        chance: &mut dyn FnMut() -> u64,
-    ) -> Option<Step> {
-        self.inner().next(world, now, chance)
+        random: &mut dyn FnMut() -> u64,
+    ) -> Option<Selection> {
+        self.inner().next(state, now, random)
     }
 
-    /// See [`Place::protocol`](PlaceNext::protocol).
+    /// See [`PlacementPolicy::protocol`](PlacementPolicy::protocol).
     pub fn protocol(&self) -> Protocol {
         match self {
-            Self::Pull(it) => it.protocol(),
-            Self::Optimistic(it) => it.protocol(),
-            Self::Semaphore(it) => it.protocol(),
-            Self::Queue(it) => it.protocol(),
+            Self::Pull(policy) => policy.protocol(),
+            Self::Optimistic(policy) => policy.protocol(),
+            Self::Semaphore(policy) => policy.protocol(),
+            Self::Queue(policy) => policy.protocol(),
         }
     }
 
-    /// See [`Place::came`](PlaceNext::came).
-    pub fn came(&mut self, ticket: Ticket, place: Place, runtime: RuntimeId) {
-        self.inner().came(ticket, place, runtime);
+    /// See [`PlacementPolicy::enqueued`](PlacementPolicy::enqueued).
+    pub fn enqueued(&mut self, ticket: Ticket, position: QueuePosition, runtime: RuntimeId) {
+        self.inner().enqueued(ticket, position, runtime);
     }
 
-    /// See [`Place::forget`](PlaceNext::forget).
-    pub fn forget(&mut self, ticket: Ticket) {
-        self.inner().forget(ticket);
+    /// See [`PlacementPolicy::dequeued`](PlacementPolicy::dequeued).
+    pub fn dequeued(&mut self, ticket: Ticket) {
+        self.inner().dequeued(ticket);
     }
 
-    /// See [`Place::found_executor`](PlaceNext::found_executor).
-    pub fn found_executor(&mut self) {
-        self.inner().found_executor();
+    /// See [`PlacementPolicy::executor_available`](PlacementPolicy::executor_available).
+    pub fn executor_available(&mut self) {
+        self.inner().executor_available();
     }
 
-    /// See [`Place::lost_executor`](PlaceNext::lost_executor).
-    pub fn lost_executor(&mut self, executor: ExecutorId) {
-        self.inner().lost_executor(executor);
+    /// See [`PlacementPolicy::executor_lost`](PlacementPolicy::executor_lost).
+    pub fn executor_lost(&mut self, executor: ExecutorId) {
+        self.inner().executor_lost(executor);
     }
 }

@@ -1,12 +1,11 @@
-//! Which keys there are, with type, unit, range, default and documentation.
+//! The typed schema: settings with key, type, unit, range, default, documentation, environment names and flag.
+//! Uses values, origins and errors.
+//! Must not know which sections, lists and layers exist.
 
-mod lists;
-mod lookup;
-mod make;
-mod settings;
+mod list;
+mod record;
+mod setting;
 
-pub use lists::LISTS;
-pub(super) use lookup::{
-    CONFIG_VARIABLE, env_name_is_setting, known_keys, list, sections, setting,
-};
-pub use settings::SETTINGS;
+pub use list::{AnyList, List, ListField};
+pub(in crate::config) use record::record;
+pub use setting::{AnySetting, Record, Setting, State, env_name};

@@ -19,10 +19,10 @@ impl TestGateway {
         for address in upstreams {
             text.push_str(&format!("\n[[upstream]]\nurl = \"http://{address}\"\n"));
         }
-        let mut config = Config::from_toml(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let mut config = Config::from_toml(&text).unwrap_or_else(|errors| panic!("{errors}"));
         // Upstreams that count what they see are not asked for anything else, unless a test says so.
         if !toml.contains("scrape") {
-            config.routing.load = LoadSource::Headers;
+            config.routing.load_source = LoadSource::Headers;
         }
         Self::start_with(config)
     }
@@ -41,7 +41,7 @@ impl TestGateway {
 
     /// All that is in flight now, of every priority but Critical.
     pub fn in_flight(&self) -> u64 {
-        let stats = self.inner().shared().tracker.stats();
+        let stats = self.inner().admission().tracker().stats();
         stats.high_in_flight + stats.normal_in_flight + stats.low_in_flight
     }
 
@@ -53,9 +53,8 @@ impl TestGateway {
     /// Everything that was admitted has ended: no permit and no upstream's place is held.
     pub async fn balances(&self) {
         eventually("every permit has ended", || self.in_flight() == 0).await;
-        let shared = self.inner().shared();
-        eventually("no upstream is held", || shared.fleet.stats().iter().all(|u| u.in_flight == 0))
-            .await;
+        let fleet = self.inner().fleet();
+        eventually("no upstream is held", || fleet.stats().iter().all(|u| u.in_flight == 0)).await;
     }
 
     pub async fn shutdown(mut self) -> Drained {

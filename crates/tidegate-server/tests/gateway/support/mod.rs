@@ -2,13 +2,11 @@
 
 mod client;
 mod gateway;
-mod promtool;
 #[path = "../../../../tidegate/tests/support/reserved.rs"]
 mod reserved;
 mod upstream;
 
 pub use client::{Answer, Client, raw};
 pub use gateway::{TestGateway, eventually, undisturbed};
-pub use promtool::promtool;
 pub use reserved::Reserved;
 pub use upstream::{RawUpstream, Upstream};

@@ -24,7 +24,7 @@ impl TestIngest {
 
     pub fn start_with(change: impl FnOnce(&mut IngestConfig)) -> Self {
         let folder = TempFolder::new("ingest");
-        let mut config = Config::from_toml("").unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let mut config = Config::from_toml("").unwrap_or_else(|errors| panic!("{errors}"));
         let free: SocketAddr = "127.0.0.1:0".parse().unwrap();
         config.listen.admin_address = free;
         config.ingest.frames_address = free;

@@ -1,4 +1,4 @@
-//! What is to be seen over time.
+//! Charts over time.
 
 use super::recorder::{FlowPicture, FlowRecorder};
 use super::slices::Slice;

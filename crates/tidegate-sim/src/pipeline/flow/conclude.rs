@@ -18,8 +18,8 @@ const COLUMNS: [&str; 9] = [
 ];
 
 impl FlowRecorder {
-    /// What can be concluded from all that was counted, once it is known how many records are neither stored nor
-    /// held by anyone, and how many are stored twice where that can be known.
+    /// Returns the findings from all counts, given the number of records that are neither stored nor held, and the
+    /// number that are stored twice where it is known.
     #[must_use]
     pub fn conclude(&self, lost: u64, twice: Option<u64>) -> Findings {
         let mut findings = Findings::default();
@@ -40,7 +40,7 @@ impl FlowRecorder {
             add(What::Twice, twice as f64);
         }
         let is_blocked = self.scenario.faults.iter().any(|f| f.kind == FaultKind::Blocked);
-        // Where nobody looked, nothing is known of windows.
+        // Without snapshots nothing is known of windows.
         if is_blocked && !self.pictures.is_empty() {
             add(What::WindowsLeastS, self.least_s.unwrap_or(f64::INFINITY));
         }
@@ -72,7 +72,7 @@ impl FlowRecorder {
         add(What::HeldOfBudget, cell.held_of_budget);
     }
 
-    /// How much of a phase is judged.
+    /// Returns the judged time of a phase in seconds.
     fn judged_s(&self, span: &PhaseSpan) -> f64 {
         (span.until_s - span.from_s - self.scenario.settle_s).max(0.0)
     }

@@ -1,4 +1,6 @@
-//! What happens to records, counted the same way whether the pipeline is simulated or real.
+//! Counts of records, the same for a simulated and a real pipeline.
+//!
+//! May use the scenario and the report. Must not know whether time is virtual.
 
 mod charts;
 mod conclude;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::signal::BackpressureLevel;
 use tidegate_core::window::Stage;
 
-/// The longest lag that is told apart: an hour, in microseconds.
+/// The longest lag that is distinguished: an hour, in microseconds.
 const LONGEST_US: u64 = 3_600_000_000;
 
 /// Counts what happens to records of a scenario with a pipeline.
@@ -16,39 +16,39 @@ pub struct FlowRecorder {
     pub(super) slices: Slices,
     /// One for each phase.
     pub(super) cells: Vec<FlowCell>,
-    /// As many as there are slices at most.
+    /// At most one for each slice.
     pub(super) pictures: Vec<FlowPicture>,
     /// From the beginning of the first blockage until every window was at its least; `None` before that was seen.
     pub(super) least_s: Option<f64>,
 }
 
-/// What the pipeline was like at one moment.
+/// A snapshot of the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowPicture {
-    /// When, from the start.
+    /// The time from the start.
     pub at: Duration,
     /// The windows of the stages, in slots.
     pub windows: [u64; Stage::COUNT],
-    /// What is in them, in slots.
+    /// Items in the windows, in slots.
     pub queued: [u64; Stage::COUNT],
     /// Bytes in all of them together.
     pub held_bytes: u64,
-    /// What they may hold.
+    /// The budget in bytes.
     pub budget_bytes: u64,
     /// The least that a window is, in slots.
     pub window_least: u64,
-    /// What senders are told.
+    /// The backpressure level that senders get.
     pub level: BackpressureLevel,
 }
 
-/// What happened in the time of one phase that is judged.
+/// Counts in the judged time of one phase.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FlowCell {
     /// Records that were due then.
     pub(super) offered: u64,
     /// Records that were stored then.
     pub(super) stored: u64,
-    /// How long those took that were due then, in microseconds.
+    /// The lag of the records that were due then, in microseconds.
     pub(super) lags: Option<Histogram<u64>>,
     /// The most that was held, in bytes and as a share of the budget. Also before the phase has settled: a
     /// bound is one at any time.
@@ -73,7 +73,7 @@ impl FlowRecorder {
         }
     }
 
-    /// So many records were due.
+    /// Counts records that were due.
     pub fn offered(&mut self, at: Duration, records: u64) {
         if let Some(slice) = self.slices.at(at) {
             slice.offered += records;
@@ -83,7 +83,7 @@ impl FlowRecorder {
         }
     }
 
-    /// So many records that were due then are stored now.
+    /// Counts records that were due then and are stored now.
     pub fn stored(&mut self, at: Duration, due: Duration, records: u64) {
         if let Some(slice) = self.slices.at(at) {
             slice.stored += records;
@@ -97,7 +97,7 @@ impl FlowRecorder {
         }
     }
 
-    /// What the pipeline is like now; ten times a second.
+    /// Records a snapshot; called ten times a second.
     pub fn look(&mut self, picture: &FlowPicture) {
         let at_s = picture.at.as_secs_f64();
         self.look_for_least(at_s, picture);

@@ -7,10 +7,11 @@ use tidegate_core::window::WindowConfig;
 /// Rates are compared over stretches of this many slices: a second, where slices are of 100 ms.
 const SLICES_AT_ONCE: usize = 10;
 
-/// What a second must store of what was usual before the fault, or of what is offered where that is less.
+/// The least that a second after recovery stores, relative to the rate before the fault, or to the offered rate
+/// where that is less.
 const STORED_LEAST: f64 = 0.9;
 
-/// What is usual.
+/// The state before the fault.
 #[derive(Clone, Copy, Debug)]
 struct Usual {
     /// Records stored in one slice.

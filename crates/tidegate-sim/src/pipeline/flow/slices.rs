@@ -4,7 +4,7 @@ use std::time::Duration;
 const SLICES_MAX: u32 = 6_000;
 const SLICE_LEAST: Duration = Duration::from_millis(100);
 
-/// How many records were offered and stored when.
+/// Records offered and stored over time.
 #[derive(Clone, Debug)]
 pub(super) struct Slices {
     pub(super) width: Duration,
@@ -37,8 +37,8 @@ impl Slices {
         self.width.as_secs_f64()
     }
 
-    /// How many records could have been stored, if so many a second flow at each moment and all that is offered
-    /// is at hand at once.
+    /// Returns the records that could have been stored at these rates, if all offered records were available at
+    /// once.
     pub(super) fn possible(&self, flows_per_s: impl Fn(f64) -> f64) -> f64 {
         let width_s = self.width_s();
         let (mut left, mut done) = (0.0, 0.0);

@@ -1,23 +1,21 @@
 //! A chart as SVG, drawn here: the page needs no script to show it.
 
 use super::escape::Escaped;
-use super::scale::{Scale, moment, time_ticks};
+use super::scale::{LEFT, PLOT_WIDTH, Scale, moment, time_ticks, x_of};
 use super::series::{Point, thinned};
 use super::spans::{ROW, Spans, in_words};
-use crate::report::words::short;
+use crate::report::format::short;
 use crate::report::{Chart, Report};
 use std::fmt::{self, Display as _};
 
-/// More lines than this in one chart can't be told apart. The page has as many colours and marks.
+/// The most lines in one chart: the page has as many colours and marks.
 pub(super) const LINES_MAX: usize = 8;
 
-pub(super) const LEFT: f64 = 64.0;
-pub(super) const PLOT_WIDTH: f64 = 820.0;
 const WIDTH: f64 = LEFT + PLOT_WIDTH + 16.0;
 const PLOT_HEIGHT: f64 = 220.0;
 const BELOW: f64 = 40.0;
 
-/// How many marks a line has, by which it is known without its colour.
+/// The number of marks on a line, which identify it without its colour.
 const MARKS: usize = 9;
 
 /// A chart, its legend, and what was when behind it.
@@ -40,13 +38,8 @@ struct Drawn<'a> {
     points: Vec<Point>,
 }
 
-/// The mark of a line: a shape of its own, at a place.
+/// The mark of a line: a shape, at a position.
 struct Mark(usize, f64, f64);
-
-/// Where a moment is from left to right.
-pub(super) fn x_of(at_s: f64, duration_s: f64) -> f64 {
-    LEFT + (at_s / duration_s.max(1e-9)).clamp(0.0, 1.0) * PLOT_WIDTH
-}
 
 // === impl Figure ===
 

@@ -1,4 +1,4 @@
-use crate::report::words::printable;
+use crate::report::format::printable;
 use std::fmt;
 
 /// Text from outside as it may stand anywhere in the page, in an attribute too.

@@ -1,4 +1,6 @@
-//! A report as one page in HTML that opens offline: it refers to nothing but itself.
+//! A report as one HTML page that opens offline and refers to nothing but itself.
+//!
+//! May use the report. Must not know how its figures were measured.
 
 mod chart;
 mod escape;

@@ -10,10 +10,10 @@ const STYLE: &str = include_str!("page.css");
 /// Reads values out under the pointer. The page is whole without it.
 const SCRIPT: &str = include_str!("readout.js");
 
-/// What a browser may load for this page: nothing. What stands in it is enough.
+/// The content security policy: the page loads nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// Charts beyond these would make a page that nobody scrolls through.
+/// The most charts on a page.
 const CHARTS_MAX: usize = 24;
 
 /// The report as one file in HTML that refers to nothing outside of it: verdict, checks, charts, tables, notes,
@@ -86,7 +86,7 @@ impl Page<'_> {
     }
 }
 
-/// What shades faults in all charts, so that they are seen without colour too.
+/// The pattern that shades faults in charts, visible without colour too.
 const HATCH: &str = concat!(
     r#"<svg width="0" height="0" class="defs" aria-hidden="true"><defs><pattern id="hatch" "#,
     r#"width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">"#,

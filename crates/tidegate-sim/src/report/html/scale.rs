@@ -1,7 +1,11 @@
-//! From values to places on a chart, and where the ticks of an axis stand.
+//! Positions of values on a chart, and the ticks of an axis.
 
 use crate::random::ln;
-use crate::report::words::short;
+use crate::report::format::short;
+
+/// The left edge and the width of a plot, in pixels.
+pub(super) const LEFT: f64 = 64.0;
+pub(super) const PLOT_WIDTH: f64 = 820.0;
 
 /// Latencies that are further apart than this are shown on a logarithmic scale: on a linear one the low ones
 /// would all lie on the axis.
@@ -14,6 +18,11 @@ pub(super) struct Scale {
     most: f64,
     pub(super) is_log: bool,
     pub(super) ticks: Vec<f64>,
+}
+
+/// Returns the horizontal position of a moment.
+pub(super) fn x_of(at_s: f64, duration_s: f64) -> f64 {
+    LEFT + (at_s / duration_s.max(1e-9)).clamp(0.0, 1.0) * PLOT_WIDTH
 }
 
 // === impl Scale ===
@@ -58,7 +67,7 @@ impl Scale {
         Self { least, most, is_log: true, ticks }
     }
 
-    /// Where a value is, 0 … 1. What is outside is at the edge.
+    /// Returns the relative position of a value, 0 … 1, clamped to the edges.
     pub(super) fn place(&self, value: f64) -> f64 {
         let place = match self.is_log {
             true if value <= self.least => 0.0,
@@ -81,7 +90,7 @@ pub(super) fn time_ticks(duration_s: f64) -> Vec<f64> {
     count_up(0.0, (duration_s / step + 1e-9).floor()).map(|n| n * step).collect()
 }
 
-/// How a moment is written on an axis of so long a run: in seconds, or as `m:ss`.
+/// Formats a moment on a time axis: in seconds, or as `m:ss` for long runs.
 pub(super) fn moment(at_s: f64, duration_s: f64) -> String {
     if duration_s < 180.0 {
         return short(at_s);

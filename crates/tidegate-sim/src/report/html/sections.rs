@@ -1,7 +1,7 @@
-//! What stands on the page beside its charts.
+//! The sections of the page other than charts.
 
 use super::escape::Escaped;
-use crate::report::words::{short, thousands, time};
+use crate::report::format::{short, thousands, time};
 use crate::report::{Cell, Check, Report, ScheduleReport, Table};
 use crate::scenario::Mode;
 use std::fmt;
@@ -12,19 +12,19 @@ const ROWS_MAX: usize = 1_000;
 /// The verdict, in words and with its counts, and what was missed.
 pub(super) struct Verdict<'a>(pub(super) &'a Report);
 
-/// What was run, how, on what.
+/// The facts of the run: scenario, mode and target.
 pub(super) struct Facts<'a>(pub(super) &'a Report);
 
-/// Everything that was expected.
+/// The section of expectations.
 pub(super) struct Checks<'a>(pub(super) &'a [Check]);
 
 /// Rows of figures.
 pub(super) struct Rows<'a>(pub(super) &'a Table);
 
-/// When which phase and which fault was.
+/// The section of phases and faults.
 pub(super) struct Timeline<'a>(pub(super) &'a Report);
 
-/// How well the generator kept to its schedule.
+/// The schedule error of the generator.
 pub(super) struct Schedule<'a>(pub(super) &'a ScheduleReport);
 
 // === impl Verdict ===

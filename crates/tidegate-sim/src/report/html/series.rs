@@ -5,7 +5,7 @@ use crate::report::Line;
 /// No line is drawn with more points than this: it is more than a chart has pixels for.
 pub(super) const POINTS_MAX: usize = 600;
 
-/// Of each stretch of points the least and the greatest are kept, and one at which there was no value.
+/// Keeps of each stretch of points the least, the greatest, and one without a value.
 const KEPT_OF_A_STRETCH: usize = 3;
 
 /// A moment in seconds, and the value.

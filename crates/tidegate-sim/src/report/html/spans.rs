@@ -1,12 +1,12 @@
 //! Phases as bands and faults as shaded spans, each with its name above the chart.
 
-use super::chart::{LEFT, PLOT_WIDTH, x_of};
 use super::escape::Escaped;
-use crate::report::words::short;
+use super::scale::{LEFT, PLOT_WIDTH, x_of};
+use crate::report::format::short;
 use crate::report::{FaultSpan, Report};
 use std::fmt::{self, Display as _};
 
-/// How high a row of names is.
+/// The height of a row of names, in pixels.
 pub(super) const ROW: f64 = 20.0;
 
 /// Names of more faults at once than this are only in the table below.
@@ -15,7 +15,7 @@ const FAULT_ROWS_MAX: usize = 4;
 /// About how wide a letter is at the size that names have.
 const LETTER: f64 = 7.4;
 
-/// What was when, drawn behind a chart.
+/// Phases and faults, drawn behind a chart.
 pub(super) struct Spans<'a> {
     report: &'a Report,
     /// The row in which a fault's name stands.
@@ -47,7 +47,7 @@ impl<'a> Spans<'a> {
         Self { report, rows: report.faults.iter().map(&mut row_of).collect() }
     }
 
-    /// How many rows of names there are.
+    /// Returns the number of rows of names.
     pub(super) fn row_count(&self) -> usize {
         1 + self.rows.iter().map(|row| row + 1).max().unwrap_or(0).min(FAULT_ROWS_MAX)
     }
@@ -121,7 +121,7 @@ impl fmt::Display for Name<'_> {
     }
 }
 
-/// In words what was when, for who does not see the chart.
+/// Describes phases and faults in words, for readers who can't see the chart.
 pub(super) fn in_words(report: &Report) -> String {
     let phases = report.phases.iter().map(|phase| {
         format!("phase {} from {} to {} s", phase.name, short(phase.from_s), short(phase.until_s))

@@ -4,7 +4,7 @@ use super::page;
 use crate::report::{Cell, Chart, FaultSpan, Findings, Line, Report, ScheduleReport, Table, text};
 use crate::scenario::{Expectation, Mode, Scenario, What};
 
-/// What a name in a scenario's file may hold.
+/// Characters that a name in a scenario file may contain.
 const ODD: &str = "</title></svg><script>alert('x')</script>\"onload=\"y\" & \u{1b}[2J\u{0}";
 
 /// Elements that are never closed.
@@ -14,7 +14,7 @@ fn scenario() -> Scenario {
     let text = r#"
         about = "x"
         duration_s = 10
-        workers = { count = 1, places = 4, waiting = 4 }
+        upstreams = { count = 1, slots = 4, queue = 4 }
         class = [{ name = "a", share = 1.0, service = { kind = "fixed", ms = 100 } }]
         phase = [{ name = "one" }, { name = "two" }]
         fault = [{ kind = "slow", factor = 2, from_s = 2, until_s = 9 }, { kind = "dead", from_s = 3, until_s = 4 }]

@@ -1,7 +1,7 @@
 use crate::ledger::LedgerError;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-/// What the server's words mean to us. They name no password.
+/// Maps an error of the server. The message shows no password.
 pub(super) fn trouble(shown: &str, error: &RedisError) -> LedgerError {
     let what = format!("{shown}: {error}");
     if matches!(error.code(), Some("WRONGPASS" | "NOAUTH")) {
@@ -25,7 +25,7 @@ pub(super) fn trouble(shown: &str, error: &RedisError) -> LedgerError {
     }
 }
 
-/// Whether the connection is of no use any more.
+/// True if the connection can no longer be used.
 pub(super) fn is_lost(error: &RedisError) -> bool {
     error.is_io_error() || error.is_unrecoverable_error() || error.kind() == ErrorKind::Parse
 }

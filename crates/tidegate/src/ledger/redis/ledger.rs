@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::task::ExecutionKey;
 
-/// How long nobody who waits sleeps for longer, with word of changes and without.
+/// Longest sleep of a waiter, with change notifications and without.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 const WAIT_MAX_UNHEARD: Duration = Duration::from_millis(250);
 
@@ -75,8 +75,9 @@ impl RedisLedger {
     }
 
     fn number(&self, text: &str) -> Result<u64, LedgerError> {
-        text.parse()
-            .map_err(|_| self.unusable("what it holds is not ours: give a namespace of its own"))
+        text.parse().map_err(|_| {
+            self.unusable("its content belongs to another program: give a namespace of its own")
+        })
     }
 }
 
@@ -105,8 +106,8 @@ impl Ledger for RedisLedger {
         let SlotRequest { holder, priority, executors, ttl } = request;
         let mut call = self.call(&self.shared.scripts.acquire);
         call.arg(holder.to_string()).arg(priority.index());
-        call.arg(millis(SlotLedger::counted(*ttl)));
-        call.arg(SlotLedger::WAITERS_MAX).arg(SlotLedger::STANDING_MAX);
+        call.arg(millis(SlotLedger::round_ttl(*ttl)));
+        call.arg(SlotLedger::WAITERS_MAX).arg(SlotLedger::QUEUE_ENTRIES_MAX);
         for executor in executors {
             call.arg(&**executor);
         }
@@ -118,7 +119,7 @@ impl Ledger for RedisLedger {
                 Ok(Acquired::Granted(SlotLease { holder, executor: executor.into(), fence }))
             }
             ["waiting", ahead] => Ok(Acquired::Waiting { ahead: self.number(ahead)? }),
-            ["full"] => Err(LedgerRefused::LineFull.into()),
+            ["full"] => Err(LedgerRefused::QueueFull.into()),
             _ => Err(self.unusable("its answer is not one")),
         }
     }
@@ -126,7 +127,7 @@ impl Ledger for RedisLedger {
     async fn renew(&self, lease: &SlotLease, ttl: Duration) -> Result<bool, LedgerError> {
         let mut call = self.call(&self.shared.scripts.renew);
         call.arg(lease.holder.to_string()).arg(lease.fence.to_string());
-        call.arg(millis(SlotLedger::counted(ttl)));
+        call.arg(millis(SlotLedger::round_ttl(ttl)));
         self.shared.link.run(&call).await
     }
 

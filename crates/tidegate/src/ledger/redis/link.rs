@@ -56,7 +56,7 @@ impl Link {
         &self.settings
     }
 
-    /// Whether word of changes can be heard.
+    /// True if change notifications arrive.
     pub(super) fn is_up(&self) -> bool {
         self.live.load(Ordering::Relaxed) != 0
     }

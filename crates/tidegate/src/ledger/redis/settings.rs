@@ -4,14 +4,14 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How long a call may take, connecting included.
+/// Longest duration of a call, connecting included.
 const TIMEOUT_MS: u64 = 1_000;
 const TIMEOUT_MS_RANGE: RangeInclusive<u64> = 10..=60_000;
 
 const NAMESPACE: &str = "tidegate";
 const NAMESPACE_BYTES_MAX: usize = 64;
 
-/// What an address says.
+/// Parsed address.
 pub(super) struct Settings {
     pub(super) client: Client,
     pub(super) namespace: String,
@@ -23,7 +23,7 @@ pub(super) struct Settings {
 // === impl Settings ===
 
 impl Settings {
-    /// What `redis://user:password@host:port/database?namespace=…&timeout_ms=…` says.
+    /// Parses `redis://user:password@host:port/database?namespace=…&timeout_ms=…`.
     pub(super) fn parse(url: &str) -> Result<Self, LedgerError> {
         let url: LedgerUrl = url.parse().map_err(|error: crate::ledger::NotALedgerUrl| {
             LedgerError::Unusable(error.to_string())

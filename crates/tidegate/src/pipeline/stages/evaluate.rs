@@ -1,12 +1,12 @@
-use super::patience::Patience;
+use super::store_backoff::StoreBackoff;
 use crate::channel::{WindowedReceiver, WindowedSender};
 use crate::pipeline::connection::Connection;
 use crate::pipeline::counters::PipelineCounters;
 use crate::pipeline::item::{Message, Order, Parsed, Priced};
-use crate::pipeline::meter::StageMeter;
+use crate::pipeline::measure::meter::StageMeter;
+use crate::pipeline::measure::signal_cell::SignalCell;
 use crate::pipeline::rejections::Rejections;
 use crate::pipeline::senders::{Senders, Verdict};
-use crate::pipeline::signal_cell::SignalCell;
 use crate::pipeline::stale_senders::StaleSenders;
 use crate::store::{Origin, PricedBatch, Store};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct Evaluate<S> {
     pub counters: Arc<PipelineCounters>,
     pub rejections: Rejections,
     pub signal: SignalCell,
-    pub patience: Patience,
+    pub backoff: StoreBackoff,
     pub stale: StaleSenders,
     /// The last batch that is durable.
     pub durable: Arc<AtomicU64>,
@@ -43,7 +43,7 @@ pub(crate) struct Evaluate<S> {
 // === impl Evaluate ===
 
 impl<S: Store> Evaluate<S> {
-    /// Until all who send to it are gone, or the next stage is.
+    /// Runs until all senders are gone, or the next stage is.
     pub(crate) async fn run(mut self) {
         let mut taken = Vec::new();
         while let Some(mut lease) = self.input.lease_many(&mut taken, AT_ONCE).await {
@@ -67,7 +67,7 @@ impl<S: Store> Evaluate<S> {
             Message::Lines(records) => {
                 let number = self.evaluator.begin_batch();
                 let batch = PricedBatch { origin: None, records: self.price(records).await };
-                Some(Priced { connection, number, order: Order::Keep(batch) })
+                Some(Priced { connection, number, order: Order::Persist(batch) })
             }
             Message::Batch { seq, settled, records } => {
                 let number = self.evaluator.begin_batch();
@@ -106,7 +106,7 @@ impl<S: Store> Evaluate<S> {
         match self.senders.see(&sender, connection, (seq, settled), number) {
             Verdict::Count => {
                 let origin = Some(Origin { sender, seq, settled });
-                Some(Order::Keep(PricedBatch { origin, records: self.price(records).await }))
+                Some(Order::Persist(PricedBatch { origin, records: self.price(records).await }))
             }
             Verdict::Repeat => Some(Order::Repeat { seq }),
             Verdict::TooFar => {
@@ -138,7 +138,7 @@ impl<S: Store> Evaluate<S> {
         }
     }
 
-    /// Reads what the store has seen of a sender, unless that is known.
+    /// Loads the sequence window of a sender from the store, unless it is known.
     async fn know(&mut self, sender: &Arc<str>) {
         for stale in self.stale.take() {
             self.senders.doubt(&stale);
@@ -146,11 +146,11 @@ impl<S: Store> Evaluate<S> {
         while !self.senders.knows(sender) {
             match self.store.seen(sender).await {
                 Ok(window) => {
-                    self.patience.over();
+                    self.backoff.over();
                     let durable = self.durable.load(Ordering::Acquire);
                     self.senders.load(Arc::clone(sender), window, durable);
                 }
-                Err(error) => self.patience.after(&error).await,
+                Err(error) => self.backoff.after(&error).await,
             }
         }
     }
@@ -161,10 +161,10 @@ impl<S: Store> Evaluate<S> {
                 let used = self.store.used(&key.tenant, &key.meter, key.from_ns, key.until_ns);
                 match used.await {
                     Ok(used) => break used,
-                    Err(error) => self.patience.after(&error).await,
+                    Err(error) => self.backoff.after(&error).await,
                 }
             };
-            self.patience.over();
+            self.backoff.over();
             self.evaluator.load(&key, used);
         }
         let (count, started) = (records.len() as u64, Instant::now());

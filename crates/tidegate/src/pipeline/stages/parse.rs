@@ -2,8 +2,8 @@ use super::Work;
 use crate::pipeline::connection::Connection;
 use crate::pipeline::counters::PipelineCounters;
 use crate::pipeline::item::{Content, Message, Parsed, Piece};
+use crate::pipeline::measure::signal_cell::SignalCell;
 use crate::pipeline::rejections::Rejections;
-use crate::pipeline::signal_cell::SignalCell;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -89,7 +89,7 @@ impl Parse {
             let message = format!("version {PROTOCOL_VERSION} of the protocol is spoken here");
             return Err(self.refusal(connection, 0, RejectReason::UnknownVersion, message));
         }
-        if !connection.name_itself(hello.sender.to_arc()) {
+        if !connection.set_sender(hello.sender.to_arc()) {
             let message = "this connection has said hello already".to_owned();
             return Err(self.refusal(connection, 0, RejectReason::SenderTaken, message));
         }

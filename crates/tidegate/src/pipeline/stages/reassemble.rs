@@ -1,10 +1,10 @@
 use super::Work;
 use crate::pipeline::connection::{Connection, Protocol};
 use crate::pipeline::counters::PipelineCounters;
-use crate::pipeline::held::Held;
 use crate::pipeline::item::{Chunk, Content, Piece};
+use crate::pipeline::measure::partial_bytes::PartialBytes;
+use crate::pipeline::measure::signal_cell::SignalCell;
 use crate::pipeline::rejections::Rejections;
-use crate::pipeline::signal_cell::SignalCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_core::admission::MessageClass;
@@ -22,14 +22,14 @@ pub(crate) struct Reassemble {
     pub counters: Arc<PipelineCounters>,
     pub rejections: Rejections,
     pub signal: SignalCell,
-    pub held: Held,
+    pub partial: PartialBytes,
     pub limits: FrameLimits,
     pub line_bytes_max: usize,
     /// One a connection that is open, so as bounded as those are.
     pub cutters: HashMap<u64, Cutter>,
 }
 
-/// What has come of a connection and is not cut yet.
+/// Bytes of a connection that are not cut into frames or lines yet.
 #[derive(Debug)]
 pub(crate) enum Cutter {
     Frames(Reassembler),
@@ -47,7 +47,7 @@ impl Work for Reassemble {
         if connection.is_cut() {
             // Where its next frame begins is not known, or not asked any more.
             let cutter = self.cutters.remove(&connection.id());
-            self.held.moved(cutter.map_or(0, |cutter| cutter.held_bytes()), 0);
+            self.partial.moved(cutter.map_or(0, |cutter| cutter.held_bytes()), 0);
             return connection.end();
         }
         let mut cutter = match self.cutters.remove(&connection.id()) {
@@ -74,12 +74,12 @@ impl Work for Reassemble {
             }
         }
         if ends || connection.is_cut() {
-            self.held.moved(before, 0);
+            self.partial.moved(before, 0);
             connection.end();
         } else {
-            self.held.moved(before, cutter.held_bytes());
+            self.partial.moved(before, cutter.held_bytes());
             self.cutters.insert(connection.id(), cutter);
-            connection.looked_at();
+            connection.answered();
         }
     }
 }

@@ -1,5 +1,5 @@
 use crate::channel::{Weigh, WindowedReceiver, WindowedSender};
-use crate::pipeline::meter::StageMeter;
+use crate::pipeline::measure::meter::StageMeter;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -7,18 +7,18 @@ use tokio::time::Instant;
 /// made before it takes so much that the next one runs dry.
 const AT_ONCE: usize = 64;
 
-/// What a stage does that only makes something of what it is given.
+/// Work of a stage that only transforms messages.
 pub(crate) trait Work {
-    /// What it is given.
+    /// Input message.
     type In: Weigh;
-    /// What it makes of it.
+    /// Output message.
     type Out: Weigh;
 
-    /// Makes something, or several things, or nothing of it.
+    /// Appends the outputs of a message, if any.
     fn work(&mut self, message: Self::In, made: &mut Vec<Self::Out>);
 }
 
-/// Runs such a stage between two channels.
+/// Runs a transforming stage between two channels.
 pub(crate) struct Relay<W: Work> {
     work: W,
     input: WindowedReceiver<W::In>,
@@ -39,7 +39,7 @@ impl<W: Work> Relay<W> {
         Self { work, input, output, meter, next }
     }
 
-    /// Until all who send to it are gone, or the next stage is.
+    /// Runs until all senders are gone, or the next stage is.
     pub(crate) async fn run(mut self) {
         let (mut taken, mut made) = (Vec::new(), Vec::new());
         // The credits of what is taken return once it is handed on: until then this stage holds it.

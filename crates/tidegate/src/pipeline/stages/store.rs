@@ -1,14 +1,14 @@
 use super::evaluate::TOO_FAR_RETRY_MS;
-use super::patience::Patience;
+use super::store_backoff::StoreBackoff;
 use crate::channel::WindowedReceiver;
 use crate::pipeline::connection::Connection;
 use crate::pipeline::counters::PipelineCounters;
 use crate::pipeline::item::{Order, Priced};
-use crate::pipeline::meter::StageMeter;
+use crate::pipeline::measure::meter::StageMeter;
+use crate::pipeline::measure::signal_cell::SignalCell;
 use crate::pipeline::rejections::Rejections;
-use crate::pipeline::signal_cell::SignalCell;
 use crate::pipeline::stale_senders::StaleSenders;
-use crate::store::{Appended, PricedBatch, Refused, Store};
+use crate::store::{Appended, BatchRefusal, PricedBatch, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_core::frame::{FrameLimits, Hello, PROTOCOL_VERSION, Reject, RejectReason, Welcome};
@@ -18,8 +18,8 @@ use tokio::time::Instant;
 /// Messages that become durable together: one wait for the disk pays for all that came meanwhile.
 const AT_ONCE: usize = 256;
 
-/// Makes priced records durable, and then says so to whoever sent them.
-pub(crate) struct Keeper<S> {
+/// Stores priced records, then acknowledges them.
+pub(crate) struct StoreStage<S> {
     pub input: WindowedReceiver<Priced>,
     pub meter: Arc<StageMeter>,
     pub store: Arc<S>,
@@ -27,18 +27,18 @@ pub(crate) struct Keeper<S> {
     pub rejections: Rejections,
     pub signal: SignalCell,
     pub limits: FrameLimits,
-    pub patience: Patience,
+    pub backoff: StoreBackoff,
     pub stale: StaleSenders,
     /// The last batch that is durable.
     pub durable: Arc<AtomicU64>,
 }
 
-/// What was taken to become durable together.
+/// Messages that become durable together.
 #[derive(Debug, Default)]
 struct Commit {
     batches: Vec<PricedBatch>,
-    /// Whose each of them is, and under which number.
-    askers: Vec<(Arc<Connection>, Option<u64>)>,
+    /// Connection and number of each batch.
+    origins: Vec<(Arc<Connection>, Option<u64>)>,
     /// By connection, in the order in which they came.
     acks: Vec<(Arc<Connection>, Vec<u64>)>,
     greetings: Vec<(Arc<Connection>, Hello)>,
@@ -46,17 +46,17 @@ struct Commit {
     repeated: u64,
 }
 
-// === impl Keeper ===
+// === impl StoreStage ===
 
-impl<S: Store> Keeper<S> {
-    /// Until all who send to it are gone.
+impl<S: Store> StoreStage<S> {
+    /// Runs until all senders are gone.
     pub(crate) async fn run(mut self) {
         let mut taken = Vec::new();
         while let Some(lease) = self.input.lease_many(&mut taken, AT_ONCE).await {
             let (items, started) = (lease.load().items, Instant::now());
             let last = taken.last().map_or(0, |priced: &Priced| priced.number);
             let mut commit = Commit::of(taken.drain(..));
-            self.keep(&mut commit).await;
+            self.persist(&mut commit).await;
             self.meter.record(items, started.elapsed());
             self.durable.fetch_max(last, Ordering::AcqRel);
             self.tell(commit).await;
@@ -64,7 +64,7 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    async fn keep(&mut self, commit: &mut Commit) {
+    async fn persist(&mut self, commit: &mut Commit) {
         PipelineCounters::add(&self.counters.batches_repeated, commit.repeated);
         let mut batches = std::mem::take(&mut commit.batches);
         if batches.is_empty() {
@@ -77,16 +77,16 @@ impl<S: Store> Keeper<S> {
                 Ok(appended) => break appended,
                 Err(unstored) => {
                     in_doubt = true;
-                    self.patience.after(&unstored.error).await;
+                    self.backoff.after(&unstored.error).await;
                     batches = unstored.batches;
                 }
             }
         };
-        self.patience.over();
+        self.backoff.over();
         PipelineCounters::add(&self.counters.commits, 1);
-        let askers = std::mem::take(&mut commit.askers);
+        let origins = std::mem::take(&mut commit.origins);
         for (((connection, seq), records), appended) in
-            askers.into_iter().zip(records).zip(appended)
+            origins.into_iter().zip(records).zip(appended)
         {
             match appended {
                 // After a failure, what the store has already may be what that failure did not tell of.
@@ -108,10 +108,10 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    fn refuse(&self, connection: &Connection, seq: Option<u64>, why: Refused) {
+    fn refuse(&self, connection: &Connection, seq: Option<u64>, why: BatchRefusal) {
         let (reason, retry_after_ms) = match why {
-            Refused::TooFar => (RejectReason::TooFar, Some(TOO_FAR_RETRY_MS)),
-            Refused::NameTooLong => (RejectReason::Malformed, None),
+            BatchRefusal::TooFar => (RejectReason::TooFar, Some(TOO_FAR_RETRY_MS)),
+            BatchRefusal::NameTooLong => (RejectReason::Malformed, None),
         };
         self.rejections.note(connection, reason.name(), &why);
         // Sent again it must not be taken for one that is stored.
@@ -140,10 +140,10 @@ impl<S: Store> Keeper<S> {
         let seen = loop {
             match self.store.seen(hello.sender.as_str()).await {
                 Ok(seen) => break seen,
-                Err(error) => self.patience.after(&error).await,
+                Err(error) => self.backoff.after(&error).await,
             }
         };
-        self.patience.over();
+        self.backoff.over();
         Welcome {
             version: PROTOCOL_VERSION,
             limits: self.limits,
@@ -167,9 +167,9 @@ impl Commit {
                     commit.repeated += 1;
                     commit.ack(connection, seq);
                 }
-                Order::Keep(batch) => {
+                Order::Persist(batch) => {
                     let seq = batch.origin.as_ref().map(|origin| origin.seq);
-                    commit.askers.push((connection, seq));
+                    commit.origins.push((connection, seq));
                     commit.batches.push(batch);
                 }
             }

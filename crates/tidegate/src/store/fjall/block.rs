@@ -2,9 +2,9 @@ use rust_decimal::Decimal;
 use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::Arc;
-use tidegate_core::usage::{Charge, Currency, Fallback, PricedRecord, UsageRecord};
+use tidegate_core::usage::{Currency, Fallback, PricedRecord, UsageCharge, UsageRecord};
 
-/// How many records a block holds: enough that names and keys cost little, few enough to be read at once.
+/// Number of records in a block: enough that names and keys cost little, few enough to be read at once.
 pub(super) const BLOCK_RECORDS: u32 = 1024;
 
 /// The first byte of a block: how the rest is to be read.
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
         };
         Some(PricedRecord {
             record: UsageRecord { tenant, meter, quantity, time_ns: self.last_ns, labels },
-            charge: Charge { amount, currency, tariff, fallback },
+            charge: UsageCharge { amount, currency, tariff, fallback },
         })
     }
 
@@ -218,7 +218,7 @@ mod tests {
             let [tenant, meter, labels, tariff] = names.map(Arc::<str>::from);
             PricedRecord {
                 record: UsageRecord { tenant, meter, quantity, time_ns, labels },
-                charge: Charge {
+                charge: UsageCharge {
                     amount,
                     currency: currency.parse().unwrap(),
                     tariff,

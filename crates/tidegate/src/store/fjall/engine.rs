@@ -1,19 +1,18 @@
-use super::folder::Folder;
-use super::tables::Tables;
 use super::{block, key};
-use crate::store::StoreError;
+use crate::storage;
+use crate::storage::StoreError;
+use crate::storage::fjall::Tables;
 use crate::store::tally::Tallies;
 use fjall::{Database, Keyspace};
 use std::path::Path;
 
 const MIB: u64 = 1024 * 1024;
 
-/// What is read again soon: indexes, filters and the last blocks.
+/// Cache for indexes, filters and the last blocks.
 const CACHE_BYTES: u64 = 8 * MIB;
 
-/// What may wait in memory before it is written to a table, by keyspace. The active one and at most three sealed
-/// ones: 4 × (6 + 2 + 1 + 1) = 40 MiB at worst, so that with the cache and the sums of [`super::checkpoint`] the
-/// whole store stays under 64 MB.
+/// Size of a memtable by keyspace. With the active one and at most three sealed ones: 4 × (6 + 2 + 1 + 1) = 40 MiB
+/// at worst, so that with the cache and the sums of [`super::checkpoint`] the whole store stays under 64 MB.
 const BLOCKS_BYTES: u64 = 6 * MIB;
 const SUMS_BYTES: u64 = 2 * MIB;
 const SMALL_BYTES: u64 = MIB;
@@ -28,13 +27,16 @@ pub(crate) struct Engine {
     pub(super) sums: Keyspace,
     /// Name: when it last sent, and the numbers it has sent.
     pub(super) senders: Keyspace,
-    /// How far we are, and the keys of the blocks that are not in the sums yet.
+    /// Progress, and the keys of the blocks that are not in the sums yet.
     pub(super) log: Keyspace,
 }
 
-/// How far a store is.
+/// The usage view of readers: the database, and the sums of blocks that no checkpoint has covered yet.
+pub(super) type UsageView = storage::fjall::View<Engine>;
+
+/// The writer's progress.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// The number of the last commit.
     pub(super) commit: u64,
     /// The number of the next block.
@@ -47,11 +49,18 @@ pub(super) struct Progress {
 // === impl Engine ===
 
 impl Engine {
-    /// Opens what a folder holds.
-    pub(super) fn open(folder: &Folder) -> Result<Self, StoreError> {
-        folder.create_data(|path| Self::open_at(path).map(drop))?;
-        Self::open_at(&folder.data())
+    pub(super) fn trouble(&self, error: &fjall::Error) -> StoreError {
+        self.tables.trouble(error)
     }
+
+    pub(super) fn damaged(&self, what: &str) -> StoreError {
+        self.tables.damaged(what)
+    }
+}
+
+impl storage::fjall::Engine for Engine {
+    type Progress = Progress;
+    type Summary = Tallies;
 
     fn open_at(path: &Path) -> Result<Self, StoreError> {
         let mut tables = Tables::open(path, CACHE_BYTES)?;
@@ -61,8 +70,7 @@ impl Engine {
         Ok(Self { db: tables.db(), tables, blocks, sums, senders, log })
     }
 
-    /// How far the store is, and what is not in the sums yet.
-    pub(super) fn load(&self) -> Result<(Progress, Tallies), StoreError> {
+    fn load(&self) -> Result<(Progress, Tallies), StoreError> {
         let (mut progress, mut tallies) = (Progress::default(), Tallies::default());
         if let Some(state) = self.log.get(key::STATE).map_err(|error| self.trouble(&error))? {
             let numbers =
@@ -84,20 +92,12 @@ impl Engine {
         Ok((progress, tallies))
     }
 
-    pub(super) fn wait_for_room(&self) -> Result<(), StoreError> {
-        self.tables.wait_for_room()
+    fn last_commit(progress: &Progress) -> u64 {
+        progress.commit
     }
 
-    pub(super) fn write_tables(&self) -> Result<(), StoreError> {
-        self.tables.write_all()
-    }
-
-    pub(super) fn trouble(&self, error: &fjall::Error) -> StoreError {
-        self.tables.trouble(error)
-    }
-
-    pub(super) fn damaged(&self, what: &str) -> StoreError {
-        self.tables.damaged(what)
+    fn tables(&self) -> &Tables {
+        &self.tables
     }
 }
 

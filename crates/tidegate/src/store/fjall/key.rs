@@ -1,4 +1,4 @@
-use crate::store::name::{escape, unescape};
+use crate::storage::name::{escape, unescape};
 use crate::store::sum::Sum;
 use crate::store::tally::{MINUTE_NS, Tally, TallyKey, floor};
 use std::str::FromStr;
@@ -15,7 +15,7 @@ pub(super) const STATE: &[u8] = b"state";
 /// Before the keys of blocks that are not in the sums yet.
 pub(super) const BEHIND: u8 = b'b';
 
-/// How long a sum's time is. Long queries read few rows.
+/// Time span of a sum. Long queries read few rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Minute,
@@ -44,7 +44,7 @@ pub(super) fn block(max_ns: i64, number: u64) -> [u8; 16] {
     key
 }
 
-/// How the keys of all sums of a tenant begin.
+/// Key prefix of all sums of a tenant.
 pub(super) fn tenant(tenant: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(64);
     key.extend_from_slice(escape(tenant).as_bytes());
@@ -52,7 +52,7 @@ pub(super) fn tenant(tenant: &str) -> Vec<u8> {
     key
 }
 
-/// How the keys of all sums of a tenant's meter begin.
+/// Key prefix of all sums of a tenant's meter.
 pub(super) fn pair(tenant_name: &str, meter: &str) -> Vec<u8> {
     let mut key = tenant(tenant_name);
     key.extend_from_slice(escape(meter).as_bytes());
@@ -60,7 +60,7 @@ pub(super) fn pair(tenant_name: &str, meter: &str) -> Vec<u8> {
     key
 }
 
-/// How long the part of a sum's key is that names the tenant and the meter, and their names.
+/// Length of the part of a sum's key that names the tenant and the meter, and both names.
 pub(super) fn split_pair(key: &[u8]) -> Option<(usize, String, String)> {
     let end = key.iter().position(|byte| *byte == 0)?;
     let second = end + 1 + key.get(end + 1..)?.iter().position(|byte| *byte == 0)?;

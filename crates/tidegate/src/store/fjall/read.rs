@@ -1,7 +1,6 @@
 use super::block;
-use super::engine::Engine;
+use super::engine::{Engine, UsageView};
 use super::key::{self, Part};
-use super::view::View;
 use crate::store::scan::RecordsSender;
 use crate::store::tally::{Tally, TallyKey};
 use crate::store::{StoreError, UsageBy, UsageQuery, UsageRow};
@@ -13,12 +12,12 @@ use std::time::{Duration, Instant};
 use tidegate_core::sequence::SeqWindow;
 use tidegate_core::usage::{Currency, PricedRecord};
 
-/// Who asks for a sum over very many tenants and meters is not waited for longer, as in a database.
+/// Longest duration of a query over very many tenants and meters.
 const QUERY_MAX: Duration = Duration::from_secs(30);
 
 /// A tenant and a meter that have sums.
 pub(super) struct Pair {
-    /// How the keys of their sums begin.
+    /// Key prefix of their sums.
     pub(super) prefix: Vec<u8>,
     tenant: String,
     meter: String,
@@ -57,7 +56,7 @@ pub(super) fn next_pair(engine: &Engine, from: &[u8]) -> Result<Option<Pair>, St
 }
 
 pub(super) fn used(
-    view: &View,
+    view: &UsageView,
     tenant: &str,
     meter: &str,
     from_ns: i64,
@@ -76,7 +75,7 @@ pub(super) fn used(
     Ok(all.quantity.to_decimal())
 }
 
-pub(super) fn usage(view: &View, query: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
+pub(super) fn usage(view: &UsageView, query: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
     let (from_ns, until_ns) = (query.from_ns(), query.until_ns());
     let named = |tenant: &str, meter: &str| {
         query.tenant.as_deref().is_none_or(|only| only == tenant)
@@ -111,7 +110,7 @@ pub(super) fn usage(view: &View, query: &UsageQuery) -> Result<Vec<UsageRow>, St
 }
 
 /// Sends the records of a time, block by block, until all are sent or nobody takes them.
-pub(super) fn scan(view: &View, from_ns: i64, until_ns: i64, to: &RecordsSender) {
+pub(super) fn scan(view: &UsageView, from_ns: i64, until_ns: i64, to: &RecordsSender) {
     let (rows, damaged) = match view.read().engine() {
         Ok(engine) => {
             // No block is longer than a day, so none that ends later has anything of this time.
@@ -160,10 +159,10 @@ impl Pair {
 // === impl Moment ===
 
 impl Moment {
-    fn now(view: &View, wanted: impl Fn(&TallyKey) -> bool) -> Result<Self, StoreError> {
+    fn now(view: &UsageView, wanted: impl Fn(&TallyKey) -> bool) -> Result<Self, StoreError> {
         let inside = view.read();
         let engine = inside.engine()?;
-        let recent = inside.tallies.iter().filter(|(key, _)| wanted(key));
+        let recent = inside.summary.iter().filter(|(key, _)| wanted(key));
         let recent = recent.map(|(key, tally)| (key.clone(), *tally)).collect();
         let snapshot = engine.db.snapshot();
         Ok(Self { engine, snapshot, recent })

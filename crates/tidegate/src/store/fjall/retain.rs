@@ -1,9 +1,10 @@
 use super::engine::Engine;
 use super::key::{self, Level};
-use crate::store::StoreError;
+use crate::storage::StoreError;
+use crate::storage::fjall::Engine as _;
 use fjall::Keyspace;
 
-/// How many rows are deleted at once.
+/// Number of rows that are deleted at once.
 const ROWS_AT_ONCE: usize = 4096;
 
 /// Deletes what is before a day's start, and says how many rows that were.
@@ -44,7 +45,7 @@ fn delete(
         }
         if !batch.is_empty() {
             deleted += batch.len() as u64;
-            engine.wait_for_room()?;
+            engine.tables().wait_for_room()?;
             batch.commit().map_err(trouble)?;
         }
         if seen < ROWS_AT_ONCE {

@@ -1,81 +1,71 @@
 use super::block::BlockBuilder;
-use super::engine::{Engine, Progress};
-use super::folder::Folder;
+use super::engine::Engine;
 use super::key::DAY_NS;
-use super::tables::wait_for_readers;
-use super::view::View;
 use super::{checkpoint, key, retain};
+use crate::storage::fjall::{Database, Folder, Kind, Reply, Writer};
 use crate::store::decide::{Windows, decide, senders};
 use crate::store::tally::{Tallies, floor};
 use crate::store::{Appended, PricedBatch, StoreError};
 use fjall::PersistMode;
 use std::collections::{BTreeMap, HashMap};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::SystemTime;
 use tidegate_core::sequence::SeqWindow;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 /// Appends that wait are committed together, up to so many records: one sync for all.
 const GROUP_RECORDS: usize = 64 * 1024;
 
-/// How many senders' windows are kept at hand: about 1 MB.
+/// Number of senders' windows in memory: about 1 MB.
 const WINDOWS_MAX: usize = 4096;
 
-/// What the writer is asked for.
+/// A request to the writer.
 pub(super) enum Request {
     Append(Append),
-    Retain { before_ns: i64, reply: oneshot::Sender<Result<u64, StoreError>> },
+    Retain { before_ns: i64, reply: Reply<u64> },
 }
 
-/// Batches, which the caller holds too, so that they can be given back whatever happens here.
+/// Batches to append. The caller shares them, so that they can be returned in any case.
 pub(super) struct Append {
     pub(super) batches: Arc<Vec<PricedBatch>>,
-    pub(super) reply: oneshot::Sender<Result<Vec<Appended>, StoreError>>,
+    pub(super) reply: Reply<Vec<Appended>>,
 }
 
-/// The one that changes the store, on a thread of its own.
-pub(super) struct Writer {
-    folder: Folder,
-    view: Arc<View>,
-    progress: Progress,
+/// The writer of a usage store.
+pub(super) struct UsageWriter {
+    database: Database<Engine>,
     windows: HashMap<Arc<str>, SeqWindow>,
-    /// A database that failed, until its last reader is done.
-    closing: Option<Arc<Engine>>,
-    /// The number of a commit that failed, and may be in the journal nevertheless.
-    in_doubt: Option<u64>,
+    /// The opening of the database that `windows` belongs to.
+    windows_opening: u64,
 }
 
-/// What an append adds.
+/// Encoded batches of an append.
 struct Encoded {
     blocks: Vec<(i64, Vec<u8>)>,
     tallies: Tallies,
     records: usize,
 }
 
-// === impl Writer ===
+// === impl UsageWriter ===
 
-impl Writer {
-    /// Opens a folder's database, or makes one.
-    pub(super) fn open(folder: Folder) -> Result<Self, StoreError> {
-        let mut writer = Self {
-            folder,
-            view: Arc::default(),
-            progress: Progress::default(),
-            windows: HashMap::new(),
-            closing: None,
-            in_doubt: None,
-        };
-        writer.reopen()?;
-        Ok(writer)
+impl Writer for UsageWriter {
+    type Engine = Engine;
+    type Request = Request;
+
+    const KIND: Kind = Kind { title: "tidegate store", version: 1 };
+    const THREAD: &'static str = "tidegate-store";
+    const REQUESTS_MAX: usize = 64;
+
+    fn open(folder: Folder) -> Result<Self, StoreError> {
+        let database = Database::open(folder, None)?;
+        Ok(Self { database, windows: HashMap::new(), windows_opening: 0 })
     }
 
-    pub(super) fn view(&self) -> Arc<View> {
-        self.view.clone()
+    fn database(&mut self) -> &mut Database<Engine> {
+        &mut self.database
     }
 
-    /// Does what is asked, until nobody can ask any more.
-    pub(super) fn serve(mut self, mut requests: mpsc::Receiver<Request>) {
+    fn serve(mut self, mut requests: mpsc::Receiver<Request>) {
         let mut waiting = None;
         while let Some(request) = waiting.take().or_else(|| requests.blocking_recv()) {
             match request {
@@ -85,13 +75,14 @@ impl Writer {
                     self.append_group(group);
                 }
                 Request::Retain { before_ns, reply } => {
-                    // An asker that has left doesn't need the answer.
                     let _ = reply.send(self.guarded(|writer| writer.retain(before_ns)));
                 }
             }
         }
     }
+}
 
+impl UsageWriter {
     fn append_group(&mut self, group: Vec<Append>) {
         let result = self.guarded(|writer| {
             let batches: Vec<_> = group.iter().flat_map(|append| append.batches.iter()).collect();
@@ -109,24 +100,8 @@ impl Writer {
         }
     }
 
-    /// A panic inside the engine is a failed write: close it, and open it again for the next.
-    fn guarded<T>(
-        &mut self,
-        what: impl FnOnce(&mut Self) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        catch_unwind(AssertUnwindSafe(|| what(self))).unwrap_or_else(|_| {
-            let error = StoreError::Unavailable(format!(
-                "{}: the storage engine failed; it is opened again",
-                self.folder.path().display(),
-            ));
-            self.close(&error);
-            Err(error)
-        })
-    }
-
     fn append(&mut self, batches: &[&PricedBatch]) -> Result<Vec<Appended>, StoreError> {
-        let engine = self.engine()?;
-        engine.wait_for_room().inspect_err(|error| self.close(error))?;
+        let engine = self.database.engine_with_room()?;
         let mut windows = self.windows_of(&engine, batches)?;
         let outcomes = decide(batches.iter().copied(), &mut windows);
         let new = batches.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Appended::New);
@@ -135,7 +110,7 @@ impl Writer {
         if nothing {
             return Ok(outcomes);
         }
-        let commit = self.progress.commit + 1;
+        let commit = self.database.progress.commit + 1;
         match self.commit(&engine, &encoded, &windows) {
             Ok(()) => {
                 self.committed(encoded, &windows);
@@ -144,7 +119,7 @@ impl Writer {
             }
             Err(error) => {
                 drop(engine);
-                self.find_out(commit, error).map(|()| outcomes)
+                self.database.find_out(commit, error).map(|()| outcomes)
             }
         }
     }
@@ -156,7 +131,8 @@ impl Writer {
         windows: &Windows,
     ) -> Result<(), StoreError> {
         let mut batch = engine.db.batch().durability(Some(PersistMode::SyncData));
-        let mut number = self.progress.next_block;
+        let progress = &self.database.progress;
+        let mut number = progress.next_block;
         for (max_ns, bytes) in &encoded.blocks {
             let block_key = key::block(*max_ns, number);
             batch.insert(&engine.blocks, block_key, bytes.as_slice());
@@ -168,49 +144,50 @@ impl Writer {
             let value = [&now[..], &window.to_bytes()].concat();
             batch.insert(&engine.senders, key::sender(sender), value);
         }
-        let state = [(self.progress.commit + 1).to_be_bytes(), number.to_be_bytes()].concat();
+        let state = [(progress.commit + 1).to_be_bytes(), number.to_be_bytes()].concat();
         batch.insert(&engine.log, key::STATE, state);
         batch.commit().map_err(|error| engine.trouble(&error))
     }
 
     fn committed(&mut self, encoded: Encoded, windows: &Windows) {
-        self.progress.commit += 1;
+        let progress = &mut self.database.progress;
+        progress.commit += 1;
         for _ in &encoded.blocks {
-            self.progress.behind.push(self.progress.next_block);
-            self.progress.next_block += 1;
+            progress.behind.push(progress.next_block);
+            progress.next_block += 1;
         }
-        self.progress.records_behind += encoded.records;
+        progress.records_behind += encoded.records;
+        self.database.synced = progress.commit;
         for (sender, window) in windows.changed() {
             self.windows.insert(sender.clone(), window.clone());
         }
         if self.windows.len() > WINDOWS_MAX {
             self.windows.clear();
         }
-        self.view.write().tallies.merge(encoded.tallies);
+        self.database.view.write().summary.merge(encoded.tallies);
     }
 
-    /// What was appended is durable whatever happens here: a failure is the next append's.
+    /// Writes a checkpoint if one is due. The append is durable already: a failure here concerns the next one.
     fn checkpoint(&mut self, engine: &Engine) {
-        let due = checkpoint::is_due(&self.progress, &self.view.read().tallies);
+        let Database { view, progress, .. } = &mut self.database;
+        let due = checkpoint::is_due(progress, &view.read().summary);
         if !due {
             return;
         }
-        if let Err(error) = checkpoint::write(engine, &self.view, &mut self.progress) {
-            self.close(&error);
+        if let Err(error) = checkpoint::write(engine, view, progress) {
+            self.database.close(&error);
         }
     }
 
-    /// A failed commit may be complete in the journal: opening it again tells. If it can't be opened now, the
-    /// batches' numbers will tell when they come again.
-    fn find_out(&mut self, commit: u64, error: StoreError) -> Result<(), StoreError> {
-        self.close(&error);
-        match self.engine() {
-            Ok(_) if self.progress.commit >= commit => Ok(()),
-            _ => Err(error),
+    fn windows_of(
+        &mut self,
+        engine: &Engine,
+        batches: &[&PricedBatch],
+    ) -> Result<Windows, StoreError> {
+        if self.windows_opening != self.database.openings() {
+            self.windows.clear();
+            self.windows_opening = self.database.openings();
         }
-    }
-
-    fn windows_of(&self, engine: &Engine, batches: &[&PricedBatch]) -> Result<Windows, StoreError> {
         let mut known = Vec::new();
         for sender in senders(batches.iter().copied()) {
             let window = match self.windows.get(&sender) {
@@ -223,47 +200,13 @@ impl Writer {
     }
 
     fn retain(&mut self, before_ns: i64) -> Result<u64, StoreError> {
-        let engine = self.engine()?;
+        let engine = self.database.engine()?;
         let day_ns = floor(before_ns, DAY_NS);
-        let result = checkpoint::write(&engine, &self.view, &mut self.progress)
+        let Database { view, progress, .. } = &mut self.database;
+        let result = checkpoint::write(&engine, view, progress)
             .and_then(|()| retain::delete_before(&engine, day_ns));
         self.windows.clear();
-        result.inspect_err(|error| self.close(error))
-    }
-
-    /// The database, opened again if it failed before.
-    fn engine(&mut self) -> Result<Arc<Engine>, StoreError> {
-        if self.view.read().engine.is_none() {
-            self.reopen()?;
-        }
-        self.view.read().engine()
-    }
-
-    fn reopen(&mut self) -> Result<(), StoreError> {
-        wait_for_readers(&mut self.closing)?;
-        let engine = Engine::open(&self.folder)?;
-        let (progress, tallies) = engine.load()?;
-        if self.in_doubt.is_some_and(|commit| progress.commit >= commit) {
-            engine.write_tables()?;
-        }
-        self.in_doubt = None;
-        self.progress = progress;
-        self.windows.clear();
-        let mut inside = self.view.write();
-        inside.engine = Some(Arc::new(engine));
-        inside.tallies = tallies;
-        Ok(())
-    }
-
-    /// Nothing more is written to this database: it refuses that itself after a failed write.
-    fn close(&mut self, error: &StoreError) {
-        let mut inside = self.view.write();
-        inside.closed_by = error.to_string();
-        if let Some(engine) = inside.engine.take() {
-            tracing::warn!(%error, "the store failed; it is opened again for the next append");
-            self.closing = Some(engine);
-            self.in_doubt = Some(self.progress.commit + 1);
-        }
+        result.inspect_err(|error| self.database.close(error))
     }
 }
 
@@ -318,7 +261,7 @@ mod tests {
     use super::*;
     use crate::store::Origin;
     use rust_decimal::Decimal;
-    use tidegate_core::usage::{Charge, Currency, PricedRecord, UsageRecord};
+    use tidegate_core::usage::{Currency, PricedRecord, UsageCharge, UsageRecord};
 
     fn batch(seq: u64) -> PricedBatch {
         let priced = PricedRecord {
@@ -329,7 +272,7 @@ mod tests {
                 time_ns: 0,
                 labels: Arc::from(""),
             },
-            charge: Charge {
+            charge: UsageCharge {
                 amount: Decimal::ONE,
                 currency: Currency::USD,
                 tariff: Arc::from("standard"),
@@ -340,8 +283,8 @@ mod tests {
         PricedBatch { origin: Some(origin), records: vec![priced] }
     }
 
-    fn counted(writer: &Writer) -> u64 {
-        writer.view.read().tallies.iter().map(|(_, tally)| tally.records).sum()
+    fn counted(writer: &UsageWriter) -> u64 {
+        writer.database.view.read().summary.iter().map(|(_, tally)| tally.records).sum()
     }
 
     /// The sync failed, but the journal holds all of it: only what tables hold too may be acknowledged.
@@ -350,23 +293,25 @@ mod tests {
         let name = format!("tidegate-in-doubt-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let mut writer =
-            Writer::open(Folder::take(&path, crate::store::fjall::store::KIND).unwrap()).unwrap();
+            UsageWriter::open(Folder::take(&path, UsageWriter::KIND).unwrap()).unwrap();
         assert_eq!(writer.append(&[&batch(1)]), Ok(vec![Appended::New]));
         let error = || StoreError::Unavailable("the sync failed".into());
         {
             let (first, second) = (batch(1), batch(2));
-            let engine = writer.engine().unwrap();
+            let engine = writer.database.engine().unwrap();
             let mut windows = writer.windows_of(&engine, &[&first, &second]).unwrap();
             decide([&second], &mut windows);
             writer.commit(&engine, &Encoded::new([&second].into_iter()), &windows).unwrap();
         }
-        let tables = |writer: &Writer| writer.view.read().engine().unwrap().blocks.table_count();
+        let tables = |writer: &UsageWriter| {
+            writer.database.view.read().engine().unwrap().blocks.table_count()
+        };
         assert_eq!((tables(&writer), counted(&writer)), (0, 1));
-        assert_eq!(writer.find_out(2, error()), Ok(()));
+        assert_eq!(writer.database.find_out(2, error()), Ok(()));
         assert_eq!((tables(&writer) > 0, counted(&writer)), (true, 2));
         assert_eq!(writer.append(&[&batch(2)]), Ok(vec![Appended::Repeat]));
         // One that never got there is not found.
-        assert_eq!(writer.find_out(3, error()), Err(error()));
+        assert_eq!(writer.database.find_out(3, error()), Err(error()));
         assert_eq!(writer.append(&[&batch(3)]), Ok(vec![Appended::New]));
         assert_eq!(counted(&writer), 3);
         drop(writer);

@@ -13,7 +13,7 @@ const NEGATIVE: u16 = 0x4000;
 #[derive(Debug)]
 pub(super) struct Numeric {
     sum: Sum,
-    /// How many places after the point are shown.
+    /// Number of decimal places.
     places: u16,
 }
 

@@ -1,8 +1,8 @@
-use super::error::trouble;
-use super::link::Connected;
-use super::settings::Settings;
 use super::write;
-use crate::store::name::{escape, unescape};
+use crate::storage::name::{escape, unescape};
+use crate::storage::postgres::Connected;
+use crate::storage::postgres::Settings;
+use crate::storage::postgres::store_error;
 use crate::store::scan::RecordsSender;
 use crate::store::sum::Sum;
 use crate::store::tally::Tally;
@@ -10,7 +10,7 @@ use crate::store::{StoreError, UsageBy, UsageQuery, UsageRow};
 use rust_decimal::Decimal;
 use std::sync::Arc;
 use tidegate_core::sequence::SeqWindow;
-use tidegate_core::usage::{Charge, Fallback, PricedRecord, UsageRecord};
+use tidegate_core::usage::{Fallback, PricedRecord, UsageCharge, UsageRecord};
 use tokio_postgres::{Client, Row};
 
 const SEEN: &str = "SELECT numbers FROM $schema.senders WHERE name = $1";
@@ -27,7 +27,7 @@ const USAGE: &str = "SELECT $tenant, $meter, currency, sum(records)::bigint, \
 const SCAN: &str = "SELECT time_ns, tenant, meter, quantity::text, labels, amount::text, currency, \
     tariff, fallback FROM $schema.records WHERE time_ns >= $1 AND time_ns < $2";
 
-/// How many records are read at once.
+/// Number of records that are read at once.
 const BLOCK_RECORDS: i32 = 1024;
 
 pub(super) async fn seen(
@@ -36,7 +36,7 @@ pub(super) async fn seen(
     sender: &str,
 ) -> Result<SeqWindow, StoreError> {
     let row = client.query_opt(&settings.schema.sql(SEEN), &[&escape(sender)]).await;
-    match row.map_err(|error| trouble(&settings.shown, &error))? {
+    match row.map_err(|error| store_error(&settings.shown, &error))? {
         Some(row) => write::window(settings, row.get(0)),
         None => Ok(SeqWindow::default()),
     }
@@ -52,7 +52,7 @@ pub(super) async fn used(
     let row = client
         .query_one(&statement, &[&escape(tenant), &escape(meter), &from_ns, &until_ns])
         .await
-        .map_err(|error| trouble(&settings.shown, &error))?;
+        .map_err(|error| store_error(&settings.shown, &error))?;
     Ok(sum(settings, row.get(0))?.to_decimal())
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn usage(
     let rows = client
         .query(&statement, &[&query.from_ns(), &query.until_ns(), &only_tenant, &only_meter])
         .await
-        .map_err(|error| trouble(&settings.shown, &error))?;
+        .map_err(|error| store_error(&settings.shown, &error))?;
     rows.iter().map(|row| usage_row(settings, row)).collect()
 }
 
@@ -105,7 +105,7 @@ async fn try_scan(
     until_ns: i64,
     to: &RecordsSender,
 ) -> Result<(), StoreError> {
-    let failed = |error| trouble(&settings.shown, &error);
+    let failed = |error| store_error(&settings.shown, &error);
     // A connection of its own: a slow reader must not keep others from the store.
     let mut connected = Connected::new(settings).await?;
     let client = &mut connected.client;
@@ -141,7 +141,7 @@ fn record(settings: &Settings, row: &Row) -> Result<PricedRecord, StoreError> {
             time_ns: row.get(0),
             labels: name(4),
         },
-        charge: Charge {
+        charge: UsageCharge {
             amount: number(5)?,
             currency: currency.map_err(|error| damaged(settings, &error))?,
             tariff: name(7),

@@ -1,7 +1,7 @@
-use super::error::trouble;
-use super::link::{Connected, Link};
-use super::settings::Settings;
 use super::{read, write};
+use crate::storage::postgres::Settings;
+use crate::storage::postgres::store_error;
+use crate::storage::postgres::{Connected, Link, query};
 use crate::store::tally::floor;
 use crate::store::{
     Appended, PricedBatch, Records, Store, StoreError, Unstored, UsageQuery, UsageRow,
@@ -13,21 +13,22 @@ use std::time::Duration;
 use tidegate_core::sequence::SeqWindow;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
+use tokio_postgres::Client;
 
-/// What is asked of the database gets an answer within this time, or is given up.
+/// Longest wait for an answer of the database.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
-/// What makes our tables, in this order.
+/// Migrations, in order.
 const STEPS: [&str; 1] = [include_str!("schema_1.sql")];
 
-/// How many appends there are between two times that sums are folded.
+/// Number of appends between two folds of sums.
 const FOLD_EVERY: u32 = 256;
 
 const DAY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
 
 /// A store in a PostgreSQL database.
 ///
-/// It makes its tables in a schema of its own: `tidegate`, or another that the address names (`?schema=NAME`).
+/// Creates its tables in a schema of its own: `tidegate`, or another that the address names (`?schema=NAME`).
 /// Several programs may write into the same schema: no batch counts twice. A connection that is gone is made
 /// again by the next call, after a delay that grows up to 5 s.
 ///
@@ -40,10 +41,10 @@ const DAY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
 pub struct PostgresStore {
     settings: Arc<Settings>,
     writer: Mutex<Writer>,
-    /// What is read on the way of a record to the store.
+    /// Connection for reads on the path of a record.
     reader: Mutex<Link>,
-    /// What somebody asks for: it may take long, and no record should wait for that.
-    asker: Mutex<Link>,
+    /// Connection for usage reports, which may take long: no record should wait for them.
+    reports: Mutex<Link>,
 }
 
 struct Writer {
@@ -59,8 +60,8 @@ impl PostgresStore {
     /// # Errors
     ///
     /// [`Unavailable`](StoreError::Unavailable) when the database can't be reached now,
-    /// [`Unusable`](StoreError::Unusable) when the address is wrong, we are not let in, or the schema is not ours
-    /// or of a newer version. No error shows the password.
+    /// [`Unusable`](StoreError::Unusable) when the address is wrong, access is denied, or the schema belongs to
+    /// another program or has a newer version. No error shows the password.
     ///
     /// # Panics
     ///
@@ -69,8 +70,8 @@ impl PostgresStore {
         let settings = Arc::new(Settings::parse(url)?);
         let mut link = Link::new(settings.clone());
         settings.schema.migrate(link.client().await?, &settings.shown, &STEPS).await?;
-        let [reader, asker] = [(); 2].map(|()| Mutex::new(Link::new(settings.clone())));
-        Ok(Self { settings, writer: Mutex::new(Writer { link, appends: 0 }), reader, asker })
+        let [reader, reports] = [(); 2].map(|()| Mutex::new(Link::new(settings.clone())));
+        Ok(Self { settings, writer: Mutex::new(Writer { link, appends: 0 }), reader, reports })
     }
 
     /// Closes the connections.
@@ -92,7 +93,7 @@ impl Store for PostgresStore {
     }
 
     async fn retain(&self, before_ns: i64) -> Result<u64, StoreError> {
-        let failed = |error| trouble(&self.settings.shown, &error);
+        let failed = |error| store_error(&self.settings.shown, &error);
         let day_ns = floor(before_ns, DAY_NS);
         let connected = Connected::new(&self.settings).await?;
         let client = &connected.client;
@@ -118,11 +119,9 @@ impl Store for PostgresStore {
     }
 
     async fn seen(&self, sender: &str) -> Result<SeqWindow, StoreError> {
-        let mut link = self.reader.lock().await;
-        let answer =
-            within(async { read::seen(link.client().await?, &self.settings, sender).await });
-        let answer = answer.await;
-        answer.unwrap_or_else(|| Err(link.give_up()))
+        let seen =
+            async |client: &Client, settings: &Settings| read::seen(client, settings, sender).await;
+        query(&self.reader, ANSWER_MAX, seen).await
     }
 
     async fn used(
@@ -132,21 +131,17 @@ impl Store for PostgresStore {
         from_ns: i64,
         until_ns: i64,
     ) -> Result<Decimal, StoreError> {
-        let mut link = self.reader.lock().await;
-        let answer = within(async {
-            let client = link.client().await?;
-            read::used(client, &self.settings, (tenant, meter), (from_ns, until_ns)).await
-        });
-        let answer = answer.await;
-        answer.unwrap_or_else(|| Err(link.give_up()))
+        let used = async |client: &Client, settings: &Settings| {
+            read::used(client, settings, (tenant, meter), (from_ns, until_ns)).await
+        };
+        query(&self.reader, ANSWER_MAX, used).await
     }
 
-    async fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
-        let mut link = self.asker.lock().await;
-        let answer =
-            within(async { read::usage(link.client().await?, &self.settings, query).await });
-        let answer = answer.await;
-        answer.unwrap_or_else(|| Err(link.give_up()))
+    async fn usage(&self, wanted: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
+        let usage = async |client: &Client, settings: &Settings| {
+            read::usage(client, settings, wanted).await
+        };
+        query(&self.reports, ANSWER_MAX, usage).await
     }
 }
 

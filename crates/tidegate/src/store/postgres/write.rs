@@ -1,8 +1,8 @@
-use super::error::trouble;
 use super::numeric::Numeric;
-use super::settings::Settings;
+use crate::storage::name::{escape, unescape};
+use crate::storage::postgres::Settings;
+use crate::storage::postgres::store_error;
 use crate::store::decide::{Windows, decide, senders};
-use crate::store::name::{escape, unescape};
 use crate::store::tally::Tallies;
 use crate::store::{Appended, PricedBatch, StoreError};
 use std::pin::pin;
@@ -49,7 +49,7 @@ pub(super) async fn append(
     settings: &Settings,
     batches: &[PricedBatch],
 ) -> Result<Vec<Appended>, StoreError> {
-    let failed = |error| trouble(&settings.shown, &error);
+    let failed = |error| store_error(&settings.shown, &error);
     let transaction = client.transaction().await.map_err(failed)?;
     let mut windows = lock(&transaction, settings, &senders(batches)).await?;
     let outcomes = decide(batches, &mut windows);
@@ -69,7 +69,7 @@ pub(super) async fn append(
 /// Makes one row of many where a minute is over.
 pub(super) async fn fold(client: &Client, settings: &Settings) -> Result<u64, StoreError> {
     let folded = client.execute(&settings.schema.sql(FOLD), &[]).await;
-    folded.map_err(|error| trouble(&settings.shown, &error))
+    folded.map_err(|error| store_error(&settings.shown, &error))
 }
 
 /// The senders' windows, which nobody else can change until this transaction ends.
@@ -81,7 +81,7 @@ async fn lock(
     if senders.is_empty() {
         return Ok(Windows::new([]));
     }
-    let failed = |error| trouble(&settings.shown, &error);
+    let failed = |error| store_error(&settings.shown, &error);
     let names: Vec<_> = senders.iter().map(|sender| escape(sender)).collect();
     let statement = settings.schema.sql(LOCK_SENDERS);
     let mut rows = transaction.query(&statement, &[&names]).await.map_err(failed)?;

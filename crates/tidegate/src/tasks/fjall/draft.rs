@@ -1,15 +1,15 @@
 use super::engine::{Engine, Progress};
 use super::read;
 use super::row::{self, Mark, NewRow, SpecHead, StateRow, StepRow};
-use crate::store::StoreError;
+use crate::storage::StoreError;
 use crate::tasks::codec::{damaged, status_code};
-use crate::tasks::{Kept, Submission, TaskRecord};
+use crate::tasks::{ChangeOutcome, Submission, TaskRecord};
 use fjall::{OwnedWriteBatch, UserValue};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Place;
 use tidegate_core::task::{TaskEvent, TaskId};
 
-/// What a group of submissions and steps comes to, each decided with those before it in mind. A commit may write a
+/// Changes of a group of submissions and steps, each decided with those before it applied. A commit may write a
 /// key only once, so nothing is written before all are decided.
 pub(super) struct Draft<'a> {
     engine: &'a Engine,
@@ -21,9 +21,9 @@ pub(super) struct Draft<'a> {
 
 /// A task that the group is about.
 struct Entry {
-    /// What the database has.
+    /// Stored state.
     stored: Option<Mark>,
-    /// What it will have.
+    /// State after the commit.
     now: Option<Now>,
 }
 
@@ -32,7 +32,7 @@ struct Now {
     mark: Mark,
     ended_ms: u64,
     state: UserValue,
-    /// What is new of it.
+    /// New specification, if it changed.
     spec: Option<UserValue>,
     key: Option<Box<str>>,
     output: Option<Vec<u8>>,
@@ -74,14 +74,15 @@ impl<'a> Draft<'a> {
     }
 
     /// Decides a step. An error changes nothing.
-    pub(super) fn keep(&mut self, step: StepRow) -> Result<Kept, StoreError> {
-        let Some(now) = self.now(&step.id)? else { return Ok(Kept::Conflict(None)) };
+    pub(super) fn persist(&mut self, step: StepRow) -> Result<ChangeOutcome, StoreError> {
+        let Some(now) = self.now(&step.id)? else { return Ok(ChangeOutcome::Conflict(None)) };
         let follows = now.mark.version.checked_add(1) == Some(step.state.version);
         if !follows || now.mark.status.is_over() {
-            return row::read_state(&step.id, &now.state).map(|state| Kept::Conflict(Some(state)));
+            return row::read_state(&step.id, &now.state)
+                .map(|state| ChangeOutcome::Conflict(Some(state)));
         }
         self.change(&step.id, step.state, step.output);
-        Ok(Kept::Yes)
+        Ok(ChangeOutcome::Yes)
     }
 
     /// Makes a task this manager's.

@@ -1,17 +1,15 @@
-use crate::store::StoreError;
-use crate::store::fjall::folder::Folder;
-use crate::store::fjall::tables::Tables;
+use crate::storage::fjall::Tables;
+use crate::storage::{self, StoreError};
 use fjall::{Database, Keyspace, OwnedWriteBatch, PersistMode};
 use std::path::Path;
 use tidegate_core::task::TaskId;
 
 const MIB: u64 = 1024 * 1024;
 
-/// What is read again soon: indexes, filters and the last blocks.
+/// Cache for indexes, filters and the last blocks.
 const CACHE_BYTES: u64 = 16 * MIB;
 
-/// What may wait in memory before it is written to a table, by keyspace; up to four times that while tables are
-/// being written: at worst about 100 MiB.
+/// Size of a memtable by keyspace; up to four times that while tables are being written: at most about 100 MiB.
 const LARGE_BYTES: u64 = 8 * MIB;
 const MIDDLE_BYTES: u64 = 4 * MIB;
 const SMALL_BYTES: u64 = MIB;
@@ -21,7 +19,7 @@ const PROGRESS: &str = "progress";
 const PROGRESS_FORMAT: u8 = 1;
 
 /// The open database. Dropping the last handle closes it.
-pub(super) struct Engine {
+pub(crate) struct Engine {
     tables: Tables,
     pub(super) db: Database,
     /// Task: what is to be done, which never changes, with its key and fingerprint.
@@ -37,45 +35,20 @@ pub(super) struct Engine {
     progress: Keyspace,
 }
 
-/// How far a store is: written with every commit, so that it is right whenever the process ends.
+/// Progress of the writer, stored with every commit, so that it is right whenever the process ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// The number of the last commit.
     pub(super) commit: u64,
     /// The place of the next task in the order of submission.
     pub(super) next_seq: u64,
-    /// How many tasks there are in each status.
+    /// Number of tasks in each status.
     pub(super) counts: [u64; 6],
 }
 
 // === impl Engine ===
 
 impl Engine {
-    /// Opens what a folder holds.
-    pub(super) fn open(folder: &Folder) -> Result<Self, StoreError> {
-        folder.create_data(|path| Self::open_at(path).map(drop))?;
-        Self::open_at(&folder.data())
-    }
-
-    fn open_at(path: &Path) -> Result<Self, StoreError> {
-        let mut tables = Tables::open(path, CACHE_BYTES)?;
-        let mut keyspace = |name, bytes| tables.keyspace(name, bytes);
-        let (specs, states) = (keyspace("specs", LARGE_BYTES)?, keyspace("states", LARGE_BYTES)?);
-        let (outputs, index) =
-            (keyspace("outputs", MIDDLE_BYTES)?, keyspace("index", MIDDLE_BYTES)?);
-        let (keys, progress) = (keyspace("keys", SMALL_BYTES)?, keyspace("progress", SMALL_BYTES)?);
-        Ok(Self { db: tables.db(), tables, specs, states, outputs, keys, index, progress })
-    }
-
-    pub(super) fn load(&self) -> Result<Progress, StoreError> {
-        match self.progress.get(PROGRESS).map_err(|error| self.trouble(&error))? {
-            Some(bytes) => {
-                Progress::read(&bytes).ok_or_else(|| self.tables.damaged("the progress"))
-            }
-            None => Ok(Progress::default()),
-        }
-    }
-
     /// Commits what is to change, with the progress that comes of it. It survives the end of the process from then
     /// on, and a power cut only after [`sync`](Self::sync).
     pub(super) fn commit(
@@ -93,14 +66,6 @@ impl Engine {
         self.db.persist(PersistMode::SyncData).map_err(|error| self.trouble(&error))
     }
 
-    pub(super) fn wait_for_room(&self) -> Result<(), StoreError> {
-        self.tables.wait_for_room()
-    }
-
-    pub(super) fn write_tables(&self) -> Result<(), StoreError> {
-        self.tables.write_all()
-    }
-
     pub(super) fn trouble(&self, error: &fjall::Error) -> StoreError {
         self.tables.trouble(error)
     }
@@ -109,6 +74,42 @@ impl Engine {
     pub(super) fn task_id(&self, bytes: &[u8]) -> Result<TaskId, StoreError> {
         let id = std::str::from_utf8(bytes).ok().and_then(|text| TaskId::new(text).ok());
         id.ok_or_else(|| self.tables.damaged("a task's name in the index"))
+    }
+}
+
+impl storage::fjall::Engine for Engine {
+    type Progress = Progress;
+    /// The number of tasks in each status.
+    type Summary = [u64; 6];
+
+    fn open_at(path: &Path) -> Result<Self, StoreError> {
+        let mut tables = Tables::open(path, CACHE_BYTES)?;
+        let mut keyspace = |name, bytes| tables.keyspace(name, bytes);
+        let (specs, states) = (keyspace("specs", LARGE_BYTES)?, keyspace("states", LARGE_BYTES)?);
+        let (outputs, index) =
+            (keyspace("outputs", MIDDLE_BYTES)?, keyspace("index", MIDDLE_BYTES)?);
+        let (keys, progress) = (keyspace("keys", SMALL_BYTES)?, keyspace("progress", SMALL_BYTES)?);
+        Ok(Self { db: tables.db(), tables, specs, states, outputs, keys, index, progress })
+    }
+
+    fn load(&self) -> Result<(Progress, [u64; 6]), StoreError> {
+        let stored = self.progress.get(PROGRESS).map_err(|error| self.trouble(&error))?;
+        let progress = match stored {
+            Some(bytes) => {
+                Progress::read(&bytes).ok_or_else(|| self.tables.damaged("the progress"))?
+            }
+            None => Progress::default(),
+        };
+        let counts = progress.counts;
+        Ok((progress, counts))
+    }
+
+    fn last_commit(progress: &Progress) -> u64 {
+        progress.commit
+    }
+
+    fn tables(&self) -> &Tables {
+        &self.tables
     }
 }
 

@@ -1,6 +1,6 @@
 use super::engine::Engine;
 use super::{read, row};
-use crate::store::StoreError;
+use crate::storage::StoreError;
 use crate::tasks::bounds::{PAGE_BYTES_MAX, PAGE_MAX};
 use crate::tasks::codec::status_code;
 use crate::tasks::{TaskPage, TaskQuery};
@@ -16,14 +16,14 @@ struct Part<'a> {
     only: Option<u8>,
     /// Of those that are not over the status stands before the name.
     is_live: bool,
-    /// What comes next.
+    /// Next task.
     next: Option<(u64, TaskId)>,
 }
 
 /// A page of tasks, the newest first.
 pub(super) fn list(engine: &Engine, query: &TaskQuery) -> Result<TaskPage, StoreError> {
     let snapshot = engine.db.snapshot();
-    let before = query.place()?.unwrap_or(u64::MAX);
+    let before = query.position()?.unwrap_or(u64::MAX);
     let limit = query.limit.min(PAGE_MAX);
     if before == 0 {
         return Ok(TaskPage::default());

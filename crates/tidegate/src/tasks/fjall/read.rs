@@ -1,6 +1,6 @@
 use super::engine::Engine;
 use super::row::{self, SpecHead};
-use crate::store::StoreError;
+use crate::storage::StoreError;
 use crate::tasks::TaskRecord;
 use crate::tasks::codec::{self, damaged};
 use fjall::{Readable, Snapshot};

@@ -1,6 +1,6 @@
-//! What stands under which key, and how it begins.
+//! Keys and headers of the rows in each keyspace.
 
-use crate::store::StoreError;
+use crate::storage::StoreError;
 use crate::tasks::codec::{self, damaged, status_code, status_of};
 use crate::tasks::{Change, NewTask};
 use tidegate_core::task::{TaskId, TaskSpec, TaskState, TaskStatus};
@@ -15,7 +15,7 @@ const STATE_HEAD: usize = 1 + 8 + 8 + 1;
 /// Format, fingerprint and the key's length; then the key and the spec's text.
 const SPEC_HEAD: usize = 1 + 16 + 2;
 
-/// What is decided by, without reading all of a state.
+/// Header of a state: enough for decisions without decoding the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     /// Its place in the order of submission.
@@ -52,7 +52,7 @@ pub(super) struct StepRow {
     pub(super) output: Option<Vec<u8>>,
 }
 
-/// What stands before a spec.
+/// Header of a specification.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SpecHead<'a> {
     pub(super) fingerprint: [u8; 16],

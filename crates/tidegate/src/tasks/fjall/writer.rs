@@ -1,95 +1,72 @@
 use super::draft::Draft;
 use super::engine::{Engine, Progress};
 use super::row::{self, Mark, NewRow, SpecHead, StepRow};
-use crate::store::StoreError;
-use crate::store::fjall::folder::Folder;
-use crate::store::fjall::tables::wait_for_readers;
-use crate::store::fjall::view::View;
+use crate::storage::StoreError;
+use crate::storage::fjall::{Database, Folder, Kind, Reply, Writer};
 use crate::tasks::bounds::{PAGE_BYTES_MAX, PAGE_MAX};
 use crate::tasks::codec::damaged;
-use crate::tasks::{Durability, Kept, Submission, TaskRecord};
+use crate::tasks::{ChangeOutcome, Durability, Submission, TaskRecord};
 use fjall::OwnedWriteBatch;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tidegate_core::task::TaskId;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-/// What waits is committed together, up to so many and so many bytes: one sync for all.
+/// Limits of a group that is committed together, with one sync: requests and bytes.
 const GROUP_MAX: usize = 1_024;
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
-/// Where an answer goes. An asker that has left doesn't need it.
-type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
-
-/// What readers see: the database, and how many tasks there are in each status.
-pub(super) type TaskView = View<Engine, [u64; 6]>;
-
-/// What the writer is asked for.
+/// A request to the writer.
 pub(super) enum Request {
     Write(Write),
     Adopt { owner: Box<str>, limit: usize, reply: Reply<Vec<TaskRecord>> },
     Forget { ended_before_ms: u64, limit: usize, reply: Reply<u64> },
 }
 
-/// What can share a commit.
+/// A request that can share a commit.
 pub(super) enum Write {
     Submit(Box<NewRow>, Reply<Submission>),
-    Keep(Box<StepRow>, Durability, Reply<Kept>),
+    Persist(Box<StepRow>, Durability, Reply<ChangeOutcome>),
 }
 
-/// What was decided, and is answered once it is durable.
+/// A decided request, answered once it is durable.
 enum Decided {
     Submit(Result<Submission, StoreError>, Reply<Submission>),
-    Keep(Result<Kept, StoreError>, Durability, Reply<Kept>),
+    Persist(Result<ChangeOutcome, StoreError>, Durability, Reply<ChangeOutcome>),
 }
 
-/// The one that changes the store, on a thread of its own.
-pub(super) struct Writer {
-    folder: Folder,
-    view: Arc<TaskView>,
-    progress: Progress,
-    /// The last commit that a power cut does not take.
-    synced: u64,
-    /// A database that failed, until its last reader is done.
-    closing: Option<Arc<Engine>>,
-    /// The number of a commit that failed, and may be in the journal nevertheless.
-    in_doubt: Option<u64>,
-    /// Tasks from here on were submitted since the folder was opened: they have an owner that lives.
-    first_of_ours: u64,
-    /// All tasks before this place are over, or adopted since the folder was opened.
+/// The writer of a task store.
+pub(super) struct TaskWriter {
+    database: Database<Engine>,
+    /// Tasks from this sequence number on were submitted since the folder was opened: their owner is alive.
+    first_of_opening: u64,
+    /// All tasks before this sequence number have ended, or were adopted since the folder was opened.
     adopted: u64,
-    /// No task ended before this that is not forgotten.
+    /// No task that ended before this time is left.
     forgotten_ms: u64,
 }
 
-// === impl Writer ===
+// === impl TaskWriter ===
 
-impl Writer {
-    /// Opens a folder's database, or makes one.
-    pub(super) fn open(folder: Folder) -> Result<Self, StoreError> {
-        let mut writer = Self {
-            folder,
-            view: Arc::default(),
-            progress: Progress::default(),
-            synced: 0,
-            closing: None,
-            // A process that was killed leaves what was committed and not synced yet.
-            in_doubt: Some(0),
-            first_of_ours: 0,
-            adopted: 0,
-            forgotten_ms: 0,
-        };
-        writer.reopen()?;
-        writer.first_of_ours = writer.progress.next_seq;
-        Ok(writer)
+impl Writer for TaskWriter {
+    type Engine = Engine;
+    type Request = Request;
+
+    const KIND: Kind = Kind { title: "tidegate tasks", version: 1 };
+    const THREAD: &'static str = "tidegate-tasks";
+    const REQUESTS_MAX: usize = 1_024;
+
+    fn open(folder: Folder) -> Result<Self, StoreError> {
+        // A process that was killed leaves commits that were not synced: all are in doubt.
+        let database: Database<Engine> = Database::open(folder, Some(0))?;
+        let first_of_opening = database.progress.next_seq;
+        Ok(Self { database, first_of_opening, adopted: 0, forgotten_ms: 0 })
     }
 
-    pub(super) fn view(&self) -> Arc<TaskView> {
-        self.view.clone()
+    fn database(&mut self) -> &mut Database<Engine> {
+        &mut self.database
     }
 
-    /// Does what is asked, until nobody can ask any more.
-    pub(super) fn serve(mut self, mut requests: mpsc::Receiver<Request>) {
+    fn serve(mut self, mut requests: mpsc::Receiver<Request>) {
         let mut waiting = None;
         while let Some(request) = waiting.take().or_else(|| requests.blocking_recv()) {
             match request {
@@ -108,7 +85,9 @@ impl Writer {
             }
         }
     }
+}
 
+impl TaskWriter {
     fn write_group(&mut self, group: Vec<Write>) {
         let mut decided = Vec::with_capacity(group.len());
         let written = self.guarded(|writer| writer.decide(group, &mut decided));
@@ -128,7 +107,7 @@ impl Writer {
 
     /// Decides and commits a group. Whatever happens, everyone in it can be answered.
     fn decide(&mut self, group: Vec<Write>, decided: &mut Vec<Decided>) -> Result<(), StoreError> {
-        let ready = self.engine_with_room();
+        let ready = self.database.engine_with_room();
         let engine = match ready {
             Ok(engine) => engine,
             Err(error) => {
@@ -136,11 +115,11 @@ impl Writer {
                 return Err(error);
             }
         };
-        let mut draft = Draft::new(&engine, &self.progress);
+        let mut draft = Draft::new(&engine, &self.database.progress);
         decided.extend(group.into_iter().map(|write| match write {
             Write::Submit(new, reply) => Decided::Submit(draft.submit(*new), reply),
-            Write::Keep(step, durability, reply) => {
-                Decided::Keep(draft.keep(*step), durability, reply)
+            Write::Persist(step, durability, reply) => {
+                Decided::Persist(draft.persist(*step), durability, reply)
             }
         }));
         if !draft.is_changed() {
@@ -159,44 +138,44 @@ impl Writer {
     ) -> Result<(), StoreError> {
         match engine.commit(batch, &progress) {
             Ok(()) => {
-                self.view.write().tallies = progress.counts;
-                self.progress = progress;
+                self.database.view.write().summary = progress.counts;
+                self.database.progress = progress;
                 Ok(())
             }
             Err(error) => {
                 drop(engine);
-                self.find_out(progress.commit, error)
+                self.database.find_out(progress.commit, error)
             }
         }
     }
 
     fn sync(&mut self) -> Result<(), StoreError> {
         // A commit that failed, and was found after all, was written to tables: that is as good.
-        let commit = self.progress.commit;
-        if self.synced >= commit {
+        let commit = self.database.progress.commit;
+        if self.database.synced >= commit {
             return Ok(());
         }
-        let engine = self.engine()?;
+        let engine = self.database.engine()?;
         match engine.sync() {
             Ok(()) => {
-                self.synced = commit;
+                self.database.synced = commit;
                 Ok(())
             }
             Err(error) => {
                 drop(engine);
-                self.find_out(commit, error)
+                self.database.find_out(commit, error)
             }
         }
     }
 
     fn adopt(&mut self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
-        if self.adopted >= self.first_of_ours {
+        if self.adopted >= self.first_of_opening {
             return Ok(Vec::new());
         }
-        let engine = self.engine_with_room()?;
-        let mut draft = Draft::new(&engine, &self.progress);
-        let (mut records, mut bytes, mut adopted) = (Vec::new(), 0, self.first_of_ours);
-        for guard in engine.index.range(row::live(self.adopted)..row::live(self.first_of_ours)) {
+        let engine = self.database.engine_with_room()?;
+        let mut draft = Draft::new(&engine, &self.database.progress);
+        let (mut records, mut bytes, mut adopted) = (Vec::new(), 0, self.first_of_opening);
+        for guard in engine.index.range(row::live(self.adopted)..row::live(self.first_of_opening)) {
             let (key, value) = guard.into_inner().map_err(|error| engine.trouble(&error))?;
             if records.len() >= limit.clamp(1, PAGE_MAX) || bytes >= PAGE_BYTES_MAX {
                 adopted = row::read_seq(&key).unwrap_or(self.adopted);
@@ -217,9 +196,9 @@ impl Writer {
     }
 
     fn forget(&mut self, ended_before_ms: u64, limit: usize) -> Result<u64, StoreError> {
-        let engine = self.engine_with_room()?;
+        let engine = self.database.engine_with_room()?;
         let range = row::ended(self.forgotten_ms, 0)..row::ended(ended_before_ms, 0);
-        let (mut batch, mut progress) = (engine.db.batch(), self.progress.clone());
+        let (mut batch, mut progress) = (engine.db.batch(), self.database.progress.clone());
         let (mut gone, mut forgotten_ms) = (0, self.forgotten_ms.max(ended_before_ms));
         if range.is_empty() {
             return Ok(0);
@@ -242,73 +221,6 @@ impl Writer {
         self.forgotten_ms = forgotten_ms;
         Ok(gone as u64)
     }
-
-    /// A panic inside the engine is a failed write: close it, and open it again for the next.
-    fn guarded<T>(
-        &mut self,
-        what: impl FnOnce(&mut Self) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        catch_unwind(AssertUnwindSafe(|| what(self))).unwrap_or_else(|_| {
-            let error = StoreError::Unavailable(format!(
-                "{}: the storage engine failed; it is opened again",
-                self.folder.path().display(),
-            ));
-            self.close(&error);
-            Err(error)
-        })
-    }
-
-    /// A failed commit may be complete in the journal: opening it again tells. If it can't be opened now, whoever
-    /// asks again will be told by what is there.
-    fn find_out(&mut self, commit: u64, error: StoreError) -> Result<(), StoreError> {
-        self.close(&error);
-        match self.engine() {
-            Ok(_) if self.progress.commit >= commit => Ok(()),
-            _ => Err(error),
-        }
-    }
-
-    fn engine_with_room(&mut self) -> Result<Arc<Engine>, StoreError> {
-        let engine = self.engine()?;
-        engine.wait_for_room().inspect_err(|error| self.close(error))?;
-        Ok(engine)
-    }
-
-    /// The database, opened again if it failed before.
-    fn engine(&mut self) -> Result<Arc<Engine>, StoreError> {
-        if self.view.read().engine.is_none() {
-            self.reopen()?;
-        }
-        self.view.read().engine()
-    }
-
-    fn reopen(&mut self) -> Result<(), StoreError> {
-        wait_for_readers(&mut self.closing)?;
-        let engine = Engine::open(&self.folder)?;
-        let progress = engine.load()?;
-        if self.in_doubt.is_some_and(|commit| progress.commit >= commit) {
-            engine.write_tables()?;
-        }
-        self.in_doubt = None;
-        self.synced = progress.commit;
-        let mut inside = self.view.write();
-        inside.engine = Some(Arc::new(engine));
-        inside.tallies = progress.counts;
-        drop(inside);
-        self.progress = progress;
-        Ok(())
-    }
-
-    /// Nothing more is written to this database: it refuses that itself after a failed write.
-    fn close(&mut self, error: &StoreError) {
-        let mut inside = self.view.write();
-        inside.closed_by = error.to_string();
-        if let Some(engine) = inside.engine.take() {
-            tracing::warn!(%error, "the task store failed; it is opened again for the next change");
-            self.closing = Some(engine);
-            self.in_doubt = Some(self.synced + 1);
-        }
-    }
 }
 
 // === impl Write ===
@@ -317,14 +229,14 @@ impl Write {
     fn bytes(&self) -> usize {
         match self {
             Self::Submit(new, _) => new.spec.len() + new.state.len(),
-            Self::Keep(step, ..) => step.state.len() + step.output.as_ref().map_or(0, Vec::len),
+            Self::Persist(step, ..) => step.state.len() + step.output.as_ref().map_or(0, Vec::len),
         }
     }
 
     fn fail(self, error: &StoreError) {
         match self {
             Self::Submit(_, reply) => drop(reply.send(Err(error.clone()))),
-            Self::Keep(_, _, reply) => drop(reply.send(Err(error.clone()))),
+            Self::Persist(_, _, reply) => drop(reply.send(Err(error.clone()))),
         }
     }
 }
@@ -332,30 +244,30 @@ impl Write {
 // === impl Decided ===
 
 impl Decided {
-    /// Whether the answer is true only after a sync. A repeated submission may be of the same group as the first.
+    /// True if the answer holds only after a sync. A repeated submission may be in the same group as the first.
     fn waits(&self) -> bool {
         match self {
             Self::Submit(..) => true,
-            Self::Keep(_, durability, _) => *durability == Durability::Power,
+            Self::Persist(_, durability, _) => *durability == Durability::Power,
         }
     }
 
     fn answer(self) {
         match self {
             Self::Submit(result, reply) => drop(reply.send(result)),
-            Self::Keep(result, _, reply) => drop(reply.send(result)),
+            Self::Persist(result, _, reply) => drop(reply.send(result)),
         }
     }
 
     fn fail(self, error: &StoreError) {
         match self {
             Self::Submit(_, reply) => drop(reply.send(Err(error.clone()))),
-            Self::Keep(_, _, reply) => drop(reply.send(Err(error.clone()))),
+            Self::Persist(_, _, reply) => drop(reply.send(Err(error.clone()))),
         }
     }
 }
 
-/// What waits already, and what else was found behind it.
+/// The queued writes, and the request behind them.
 fn collect(first: Write, requests: &mut mpsc::Receiver<Request>) -> (Vec<Write>, Option<Request>) {
     let mut bytes = first.bytes();
     let mut group = vec![first];

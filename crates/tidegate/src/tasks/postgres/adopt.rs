@@ -1,7 +1,7 @@
 use super::count::Delta;
-use super::writer::{Trouble, Work};
+use super::transaction::{TransactionError, Work};
 use super::{count, read};
-use crate::store::postgres::settings::Settings;
+use crate::storage::postgres::Settings;
 use crate::tasks::TaskRecord;
 use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
@@ -52,12 +52,12 @@ impl Work for Adopt {
         transaction: &Transaction<'_>,
         settings: &Settings,
         life: i64,
-    ) -> Result<Vec<TaskRecord>, Trouble> {
+    ) -> Result<Vec<TaskRecord>, TransactionError> {
         let statement = settings.schema.sql(ADOPT);
         let parameters: [(&(dyn ToSql + Sync), Type); 3] =
             [(&self.owner, Type::TEXT), (&life, Type::INT8), (&self.limit, Type::INT8)];
         let rows = transaction.query_typed(&statement, &parameters).await;
-        let mut rows = rows.map_err(|error| Trouble::of(settings, &error))?;
+        let mut rows = rows.map_err(|error| TransactionError::of(settings, &error))?;
         rows.sort_by_key(|row| row.get::<_, i64>(5));
         Ok(rows.iter().map(read::record).collect::<Result<_, _>>()?)
     }
@@ -73,13 +73,13 @@ impl Work for Forget {
         transaction: &Transaction<'_>,
         settings: &Settings,
         life: i64,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, TransactionError> {
         let statement = settings.schema.sql(FORGET);
         let parameters: [(&(dyn ToSql + Sync), Type); 2] =
             [(&self.ended_before_ms, Type::INT8), (&self.limit, Type::INT8)];
         let rows = transaction.query_typed(&statement, &parameters).await;
         let mut gone = Delta::default();
-        for row in rows.map_err(|error| Trouble::of(settings, &error))? {
+        for row in rows.map_err(|error| TransactionError::of(settings, &error))? {
             gone.change(row.get(0), -row.get::<_, i64>(1));
         }
         let removed = gone.removed();

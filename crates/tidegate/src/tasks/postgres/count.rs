@@ -1,5 +1,5 @@
-use super::writer::Trouble;
-use crate::store::postgres::settings::Settings;
+use super::transaction::TransactionError;
+use crate::storage::postgres::Settings;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
@@ -40,7 +40,7 @@ impl Delta {
         self
     }
 
-    /// How many tasks are gone, when none came.
+    /// Number of removed tasks, if none was added.
     pub(super) fn removed(&self) -> u64 {
         self.0.iter().sum::<i64>().unsigned_abs()
     }
@@ -51,7 +51,7 @@ pub(super) async fn add(
     settings: &Settings,
     life: i64,
     delta: Delta,
-) -> Result<(), Trouble> {
+) -> Result<(), TransactionError> {
     if delta == Delta::default() {
         return Ok(());
     }
@@ -61,7 +61,7 @@ pub(super) async fn add(
         .execute_typed(&statement, &[(&life, Type::INT8), (&counts, Type::INT8_ARRAY)])
         .await
         .map(drop)
-        .map_err(|error| Trouble::of(settings, &error))
+        .map_err(|error| TransactionError::of(settings, &error))
 }
 
 /// Only for speed: what fails here is done by the next that connects.

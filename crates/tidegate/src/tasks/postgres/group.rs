@@ -1,20 +1,17 @@
 use super::count;
-use super::keep::{self, Step};
+use super::request::{Reply, Request};
+use super::step::{self, Step};
 use super::submit::{self, NewRow};
-use super::writer::{Request, Trouble, Work};
-use crate::store::StoreError;
-use crate::store::postgres::settings::Settings;
-use crate::tasks::{Kept, Submission};
+use super::transaction::{TransactionError, Work};
+use crate::storage::StoreError;
+use crate::storage::postgres::Settings;
+use crate::tasks::{ChangeOutcome, Submission};
 use std::collections::HashSet;
-use tokio::sync::oneshot;
 use tokio_postgres::Transaction;
 
-/// What waits is written in one transaction, up to so many and so many bytes.
+/// Limits of a group that is written in one transaction: requests and bytes.
 const GROUP_MAX: usize = 1_024;
 const GROUP_BYTES_MAX: usize = 8 << 20;
-
-/// Where an answer goes. An asker that has left doesn't need it.
-pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// Submissions and steps that share a transaction: no two are about the same task or key, because one statement
 /// decides all of them at once.
@@ -23,16 +20,16 @@ pub(super) struct Group {
     pub(super) news: Vec<NewRow>,
     pub(super) steps: Vec<Step>,
     new_replies: Vec<Reply<Submission>>,
-    step_replies: Vec<Reply<Kept>>,
+    step_replies: Vec<Reply<ChangeOutcome>>,
     ids: HashSet<String>,
     keys: HashSet<String>,
     bytes: usize,
 }
 
-/// What became of a group, in its order.
+/// Results of a group, in its order.
 pub(super) struct Outcomes {
     pub(super) news: Vec<Result<Submission, StoreError>>,
-    pub(super) steps: Vec<Result<Kept, StoreError>>,
+    pub(super) steps: Vec<Result<ChangeOutcome, StoreError>>,
 }
 
 // === impl Group ===
@@ -57,9 +54,9 @@ impl Group {
                 self.new_replies.push(reply);
                 None
             }
-            Request::Keep(step, reply) => {
+            Request::Persist(step, reply) => {
                 if !self.ids.insert(step.id.to_string()) {
-                    return Some(Request::Keep(step, reply));
+                    return Some(Request::Persist(step, reply));
                 }
                 self.bytes += step.state.len() + step.output.as_ref().map_or(0, Vec::len);
                 self.steps.push(*step);
@@ -92,9 +89,9 @@ impl Work for Group {
         transaction: &Transaction<'_>,
         settings: &Settings,
         life: i64,
-    ) -> Result<Outcomes, Trouble> {
+    ) -> Result<Outcomes, TransactionError> {
         let (news, submitted) = submit::submit(transaction, settings, life, &self.news).await?;
-        let (steps, kept) = keep::keep(transaction, settings, &self.steps).await?;
+        let (steps, kept) = step::persist(transaction, settings, &self.steps).await?;
         count::add(transaction, settings, life, submitted.plus(&kept)).await?;
         Ok(Outcomes { news, steps })
     }

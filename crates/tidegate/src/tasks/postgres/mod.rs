@@ -3,10 +3,12 @@
 mod adopt;
 mod count;
 mod group;
-mod keep;
 mod read;
+mod request;
+mod step;
 mod store;
 mod submit;
+mod transaction;
 mod writer;
 
 pub use store::PostgresTaskStore;

@@ -1,7 +1,7 @@
-use crate::store::StoreError;
-use crate::store::name::unescape;
-use crate::store::postgres::error::trouble;
-use crate::store::postgres::settings::Settings;
+use crate::storage::StoreError;
+use crate::storage::name::unescape;
+use crate::storage::postgres::Settings;
+use crate::storage::postgres::store_error;
 use crate::tasks::bounds::{PAGE_BYTES_MAX, PAGE_MAX};
 use crate::tasks::codec::{self, status_code};
 use crate::tasks::{TaskPage, TaskQuery, TaskRecord};
@@ -56,7 +56,7 @@ pub(super) async fn get(
 ) -> Result<Option<TaskRecord>, StoreError> {
     let statement = settings.schema.sql(GET);
     let row = client.query_typed_opt(&statement, &[(&id.as_str(), Type::TEXT)]).await;
-    let row = row.map_err(|error| trouble(&settings.shown, &error))?;
+    let row = row.map_err(|error| store_error(&settings.shown, &error))?;
     row.as_ref().map(record).transpose()
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn output(
 ) -> Result<Option<Vec<OutputChunk>>, StoreError> {
     let statement = settings.schema.sql(OUTPUT);
     let row = client.query_typed_opt(&statement, &[(&id.as_str(), Type::TEXT)]).await;
-    let row = row.map_err(|error| trouble(&settings.shown, &error))?;
+    let row = row.map_err(|error| store_error(&settings.shown, &error))?;
     row.map(|row| codec::read_output(id, row.get(0))).transpose()
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn list(
     query: &TaskQuery,
     before: i64,
 ) -> Result<TaskPage, StoreError> {
-    let failed = |error| trouble(&settings.shown, &error);
+    let failed = |error| store_error(&settings.shown, &error);
     let limit = query.limit.min(PAGE_MAX) as i64;
     if limit == 0 {
         return Ok(TaskPage::default());
@@ -102,7 +102,7 @@ pub(super) async fn list(
 pub(super) async fn counts(client: &Client, settings: &Settings) -> Result<[u64; 6], StoreError> {
     let rows = client.query_typed(&settings.schema.sql(COUNTS), &[]).await;
     let mut sums = [0_i64; 6];
-    for row in rows.map_err(|error| trouble(&settings.shown, &error))? {
+    for row in rows.map_err(|error| store_error(&settings.shown, &error))? {
         let counts: Vec<i64> = row.get(0);
         sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }

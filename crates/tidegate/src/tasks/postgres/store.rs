@@ -1,16 +1,17 @@
 use super::adopt::{Adopt, Forget};
-use super::keep::Step;
+use super::request::Request;
+use super::step::Step;
 use super::submit::NewRow;
-use super::writer::{ANSWER_MAX, Request, Writer};
+use super::writer::{ANSWER_MAX, Writer};
 use super::{count, read};
-use crate::store::StoreError;
-use crate::store::name::escape;
-use crate::store::postgres::error::trouble;
-use crate::store::postgres::link::Link;
-use crate::store::postgres::settings::Settings;
+use crate::storage::StoreError;
+use crate::storage::name::escape;
+use crate::storage::postgres::store_error;
+use crate::storage::postgres::{Link, Settings, query};
 use crate::tasks::bounds::{PAGE_MAX, check_change, check_new, check_owner};
 use crate::tasks::{
-    Change, Durability, Kept, NewTask, Submission, TaskPage, TaskQuery, TaskRecord, TaskStore,
+    Change, ChangeOutcome, Durability, NewTask, Submission, TaskPage, TaskQuery, TaskRecord,
+    TaskStore,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -22,10 +23,10 @@ use tokio::time::timeout;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
-/// What makes our tables, in this order.
+/// Migrations, in order.
 const STEPS: [&str; 1] = [include_str!("schema_1.sql")];
 
-/// How many changes may wait for the writer. More wait in the calls themselves.
+/// Number of changes that may be queued for the writer. More wait in the calls themselves.
 const REQUESTS_WAITING: usize = 1_024;
 
 /// The most tasks of one adoption: with the longest code all of them together still fit into memory.
@@ -40,27 +41,26 @@ const BEAT: &str = "INSERT INTO $schema.owners (owner, alive_until) \
 
 /// Tasks in a PostgreSQL database.
 ///
-/// It makes its tables in a schema of its own beside that of the usage store: `tidegate_tasks`, or `NAME_tasks`
-/// with `?schema=NAME` in the address, which says everything else too in the same way. Several managers may use
-/// one schema at the same time. Submissions and changes that wait share a transaction. All of them survive a
-/// power cut, whatever [`Durability`] asks: a manager must not know more than its database, which may end without
-/// it.
+/// Creates its tables in a schema of its own: `tidegate_tasks`, or `NAME_tasks` with `?schema=NAME` in the
+/// address. The other parameters are those of the usage store. Several managers may use one schema at the same
+/// time. Queued submissions and changes share a transaction. All of them survive a power cut, whatever
+/// [`Durability`] asks: a manager must not know more than its database, which may end without it.
 ///
 /// A connection that is gone is made again by the next call, after a delay that grows up to 5 s; every call ends
 /// in bounded time. When a connection breaks while a commit is under way, nobody knows whether it was made: the
 /// call fails, and repeating it finds out.
 ///
-/// Whether a manager is alive goes by the database's clock. A manager that never said so counts as gone.
+/// The database's clock decides whether a manager is alive. A manager without a heartbeat counts as gone.
 pub struct PostgresTaskStore {
     settings: Arc<Settings>,
     requests: mpsc::Sender<Request>,
     writer: JoinHandle<()>,
-    /// What a caller asks about one task.
+    /// Connection for reads of one task.
     reader: Mutex<Link>,
-    /// Lists: they may take long, and no single task should wait for that.
+    /// Connection for lists, which may take long: reads of one task should not wait for them.
     lister: Mutex<Link>,
-    /// A manager must not seem dead because much is written.
-    beater: Mutex<Link>,
+    /// Connection for heartbeats: a manager must not seem dead because the writer is busy.
+    heartbeat: Mutex<Link>,
 }
 
 // === impl PostgresTaskStore ===
@@ -71,15 +71,15 @@ impl PostgresTaskStore {
     /// # Errors
     ///
     /// [`Unavailable`](StoreError::Unavailable) when the database can't be reached now,
-    /// [`Unusable`](StoreError::Unusable) when the address is wrong, we are not let in, or the schema is not ours
-    /// or of a newer version. No error shows the password.
+    /// [`Unusable`](StoreError::Unusable) when the address is wrong, access is denied, or the schema belongs to
+    /// another program or has a newer version. No error shows the password.
     ///
     /// # Panics
     ///
     /// Outside a tokio runtime with IO and time.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let mut settings = Settings::parse(url)?;
-        settings.schema = settings.schema.beside("tasks").ok_or_else(|| {
+        settings.schema = settings.schema.with_suffix("tasks").ok_or_else(|| {
             StoreError::Unusable(format!("{}: schema= is too long: 57 at most", settings.shown))
         })?;
         let settings = Arc::new(settings);
@@ -91,8 +91,8 @@ impl PostgresTaskStore {
         let (requests, waiting) = mpsc::channel(REQUESTS_WAITING);
         let writer = Writer { link, settings: settings.clone(), life };
         let writer = tokio::spawn(writer.serve(waiting));
-        let [reader, lister, beater] = [(); 3].map(|()| Mutex::new(Link::new(settings.clone())));
-        Ok(Self { settings, requests, writer, reader, lister, beater })
+        let [reader, lister, heartbeat] = [(); 3].map(|()| Mutex::new(Link::new(settings.clone())));
+        Ok(Self { settings, requests, writer, reader, lister, heartbeat })
     }
 
     /// Finishes what is under way and closes the connections.
@@ -113,21 +113,6 @@ impl PostgresTaskStore {
         self.requests.send(request(reply)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
-
-    /// Asks on one of the connections, within bounded time also when others ask on it.
-    async fn query<T>(
-        &self,
-        link: &Mutex<Link>,
-        what: impl AsyncFnOnce(&Client, &Settings) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let Ok(mut link) = timeout(ANSWER_MAX, link.lock()).await else {
-            let shown = &self.settings.shown;
-            return Err(StoreError::Unavailable(format!("{shown}: too many wait for an answer")));
-        };
-        let answer = async { what(link.client().await?, &self.settings).await };
-        let answer = timeout(ANSWER_MAX, answer).await;
-        answer.unwrap_or_else(|_| Err(link.give_up()))
-    }
 }
 
 impl TaskStore for PostgresTaskStore {
@@ -137,39 +122,39 @@ impl TaskStore for PostgresTaskStore {
         self.ask(|reply| Request::Submit(new, reply)).await
     }
 
-    async fn keep(&self, change: Change, _: Durability) -> Result<Kept, StoreError> {
+    async fn persist(&self, change: Change, _: Durability) -> Result<ChangeOutcome, StoreError> {
         check_change(&change)?;
         let step = Box::new(Step::new(&change)?);
-        self.ask(|reply| Request::Keep(step, reply)).await
+        self.ask(|reply| Request::Persist(step, reply)).await
     }
 
     async fn get(&self, id: &TaskId) -> Result<Option<TaskRecord>, StoreError> {
         let get =
             async |client: &Client, settings: &Settings| read::get(client, settings, id).await;
-        self.query(&self.reader, get).await
+        query(&self.reader, ANSWER_MAX, get).await
     }
 
     async fn output(&self, id: &TaskId) -> Result<Option<Vec<OutputChunk>>, StoreError> {
         let output =
             async |client: &Client, settings: &Settings| read::output(client, settings, id).await;
-        self.query(&self.reader, output).await
+        query(&self.reader, ANSWER_MAX, output).await
     }
 
-    async fn list(&self, query: &TaskQuery) -> Result<TaskPage, StoreError> {
-        let before = match query.place()? {
+    async fn list(&self, wanted: &TaskQuery) -> Result<TaskPage, StoreError> {
+        let before = match wanted.position()? {
             Some(place) => i64::try_from(place).unwrap_or(i64::MAX),
             None => i64::MAX,
         };
         let list = async |client: &Client, settings: &Settings| {
-            read::list(client, settings, query, before).await
+            read::list(client, settings, wanted, before).await
         };
-        self.query(&self.lister, list).await
+        query(&self.lister, ANSWER_MAX, list).await
     }
 
     async fn counts(&self) -> Result<[u64; 6], StoreError> {
         let counts =
             async |client: &Client, settings: &Settings| read::counts(client, settings).await;
-        self.query(&self.reader, counts).await
+        query(&self.reader, ANSWER_MAX, counts).await
     }
 
     async fn beat(&self, owner: &str, ttl: Duration) -> Result<(), StoreError> {
@@ -182,9 +167,9 @@ impl TaskStore for PostgresTaskStore {
                 .execute_typed(&statement, &[(&owner, Type::TEXT), (&ttl_ms, Type::INT8)])
                 .await
                 .map(drop)
-                .map_err(|error| trouble(&settings.shown, &error))
+                .map_err(|error| store_error(&settings.shown, &error))
         };
-        self.query(&self.beater, beat).await
+        query(&self.heartbeat, ANSWER_MAX, beat).await
     }
 
     async fn adopt(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
@@ -214,5 +199,5 @@ async fn prepare(link: &mut Link, settings: &Settings) -> Result<i64, StoreError
     count::fold(client, settings).await;
     let statement = settings.schema.sql("SELECT nextval('$schema.lives')");
     let life = client.query_one(&statement, &[]).await;
-    Ok(life.map_err(|error| trouble(&settings.shown, &error))?.get(0))
+    Ok(life.map_err(|error| store_error(&settings.shown, &error))?.get(0))
 }

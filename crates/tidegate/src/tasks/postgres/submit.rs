@@ -1,9 +1,9 @@
 use super::count::Delta;
 use super::read;
-use super::writer::Trouble;
-use crate::store::StoreError;
-use crate::store::name::escape;
-use crate::store::postgres::settings::Settings;
+use super::transaction::TransactionError;
+use crate::storage::StoreError;
+use crate::storage::name::escape;
+use crate::storage::postgres::Settings;
 use crate::tasks::codec::{self, status_code};
 use crate::tasks::{NewTask, Submission};
 use std::collections::HashSet;
@@ -71,7 +71,7 @@ pub(super) async fn submit(
     settings: &Settings,
     life: i64,
     news: &[NewRow],
-) -> Result<(Vec<Result<Submission, StoreError>>, Delta), Trouble> {
+) -> Result<(Vec<Result<Submission, StoreError>>, Delta), TransactionError> {
     let mut delta = Delta::default();
     if news.is_empty() {
         return Ok((Vec::new(), delta));
@@ -99,7 +99,7 @@ async fn insert(
     settings: &Settings,
     life: i64,
     news: &[NewRow],
-) -> Result<HashSet<String>, Trouble> {
+) -> Result<HashSet<String>, TransactionError> {
     let ids: Vec<_> = news.iter().map(|new| new.id.as_str()).collect();
     let keys: Vec<_> = news.iter().map(|new| new.key.as_deref()).collect();
     let fingerprints: Vec<_> = news.iter().map(|new| &new.fingerprint[..]).collect();
@@ -127,7 +127,7 @@ async fn insert(
             ],
         )
         .await;
-    let rows = rows.map_err(|error| Trouble::of(settings, &error))?;
+    let rows = rows.map_err(|error| TransactionError::of(settings, &error))?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
@@ -135,17 +135,20 @@ async fn find(
     transaction: &Transaction<'_>,
     settings: &Settings,
     others: &[&NewRow],
-) -> Result<Vec<Row>, Trouble> {
+) -> Result<Vec<Row>, TransactionError> {
     let ids: Vec<_> = others.iter().map(|new| new.id.as_str()).collect();
     let keys: Vec<_> = others.iter().filter_map(|new| new.key.as_deref()).collect();
     let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
         [(&ids, Type::TEXT_ARRAY), (&keys, Type::TEXT_ARRAY)];
     let rows = transaction.query_typed(&settings.schema.sql(FIND), &parameters).await;
-    rows.map_err(|error| Trouble::of(settings, &error))
+    rows.map_err(|error| TransactionError::of(settings, &error))
 }
 
-/// What a submission is beside the one that was there before.
-fn compare(new: &NewRow, found: &[Row]) -> Result<Result<Submission, StoreError>, Trouble> {
+/// Compares a submission with the earlier ones under the same id or key.
+fn compare(
+    new: &NewRow,
+    found: &[Row],
+) -> Result<Result<Submission, StoreError>, TransactionError> {
     let same_id = found.iter().find(|row| row.get::<_, &str>(0) == new.id.as_str());
     let same_key = || {
         let key = new.key.as_deref()?;
@@ -153,7 +156,7 @@ fn compare(new: &NewRow, found: &[Row]) -> Result<Result<Submission, StoreError>
     };
     let Some(row) = same_id.or_else(same_key) else {
         // It was forgotten between the two statements.
-        return Err(Trouble::Again("a task was forgotten at the same time".to_owned()));
+        return Err(TransactionError::Again("a task was forgotten at the same time".to_owned()));
     };
     if row.get::<_, &[u8]>(6) == new.fingerprint {
         return Ok(read::record(row).map(Submission::Same));
@@ -164,7 +167,7 @@ fn compare(new: &NewRow, found: &[Row]) -> Result<Result<Submission, StoreError>
     })
 }
 
-/// What JSON is written as.
+/// JSON as text.
 pub(super) fn text(json: Vec<u8>) -> String {
     String::from_utf8(json).unwrap_or_default()
 }

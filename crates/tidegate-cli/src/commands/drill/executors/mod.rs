@@ -1,19 +1,14 @@
-//! Scenarios with executors, on real ones: each placement has a manager and executors of its own, in this process
-//! and over HTTP.
-//!
-//! - `run.rs`: from a scenario to its report.
-//! - `crew.rs`: the executors. `node.rs`: the manager, behind its gateway.
-//! - `ours.rs`: tasks are handed in by the clock. `seed_loop.rs`: the seed's own workers instead.
-//! - `progress.rs`: what is shown of it.
-//! - `watch.rs`: what goes wrong when, and what is counted meanwhile.
+//! Drills of scenarios with executors: each placement runs on its own manager and executors, over HTTP.
+//! May use: the drill's options, progress and schedule; the server; the testkit.
+//! Must not know: the gateway and pipeline drills.
 
-mod crew;
+mod fault_injector;
 mod node;
-mod ours;
+mod pool;
 mod progress;
 mod run;
 mod seed_loop;
+mod submissions;
 mod times;
-mod watch;
 
 pub use run::run;

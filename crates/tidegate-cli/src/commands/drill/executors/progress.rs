@@ -1,16 +1,16 @@
-use super::crew::Totals;
-use crate::commands::drill::screen::Board;
+use super::pool::Totals;
+use crate::commands::drill::progress::ProgressState;
 use std::time::Duration;
 use tidegate_sim::executors::Policy;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How the run of one placement goes, for the eye.
+/// Progress of the run of one placement.
 #[derive(Debug)]
 pub struct Progress {
     policy: Policy,
-    board: Board,
-    /// How long the placements before it took.
+    state: ProgressState,
+    /// Duration of the placements before it.
     before: Duration,
     since: Duration,
     started: u64,
@@ -20,13 +20,13 @@ pub struct Progress {
 // === impl Progress ===
 
 impl Progress {
-    pub fn new(policy: Policy, board: Board, before: Duration) -> Self {
+    pub fn new(policy: Policy, state: ProgressState, before: Duration) -> Self {
         let since = Duration::ZERO;
-        Self { policy, board, before, since, started: 0, started_per_s: 0.0 }
+        Self { policy, state, before, since, started: 0, started_per_s: 0.0 }
     }
 
-    /// So many tasks were due by now, of which executors did this; `besides` is told behind that.
-    pub fn show(&mut self, now: Duration, due: u64, done: Totals, besides: &str) {
+    /// Shows the tasks that were due by now and the executors' totals, then `detail`.
+    pub fn show(&mut self, now: Duration, due: u64, done: Totals, detail: &str) {
         let passed = now.saturating_sub(self.since);
         if passed >= SECOND {
             let started = done.started.saturating_sub(self.started);
@@ -38,13 +38,13 @@ impl Progress {
             refused => format!("  {refused} refused"),
         };
         let text = format!(
-            "{}  {:.0} started/s  {} waiting  {} running{refused}  {besides}",
+            "{}  {:.0} started/s  {} waiting  {} running{refused}  {detail}",
             self.policy,
             self.started_per_s,
             due.saturating_sub(done.started),
             done.started.saturating_sub(done.ended),
         );
-        self.board.write(self.before + now, text);
+        self.state.write(self.before + now, text);
     }
 }
 
@@ -53,15 +53,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_are_tasks_not_looks() {
-        let board = Board::default();
-        let mut progress = Progress::new(Policy::Seed, board.clone(), 10 * SECOND);
+    fn rates_are_those_of_tasks() {
+        let state = ProgressState::default();
+        let mut progress = Progress::new(Policy::Seed, state.clone(), 10 * SECOND);
         let done = |started, ended, refused| Totals { started, ended, refused };
         progress.show(SECOND / 2, 3, done(1, 0, 0), "8 messages");
-        let told = "seed  0 started/s  2 waiting  1 running  8 messages".to_owned();
-        assert_eq!(board.read(), (10 * SECOND + SECOND / 2, told));
+        let text = "seed  0 started/s  2 waiting  1 running  8 messages".to_owned();
+        assert_eq!(state.read(), (10 * SECOND + SECOND / 2, text));
         progress.show(2 * SECOND, 90, done(60, 50, 7), "1234 messages");
-        let told = "seed  30 started/s  30 waiting  10 running  7 refused  1234 messages";
-        assert_eq!(board.read().1, told);
+        let text = "seed  30 started/s  30 waiting  10 running  7 refused  1234 messages";
+        assert_eq!(state.read().1, text);
     }
 }

@@ -1,12 +1,11 @@
-//! The seed's recommended loop as it stands: a worker takes a task, asks all executors in random order, and when
-//! all are full sleeps for min(2^attempt + U(0, 1), 60) s before it asks all again, at most 100 times.
+//! The loop that the seed recommends: a worker takes a task and tries all executors in random order. When all are
+//! full it sleeps for min(2^attempt + U(0, 1), 60) s and tries again, at most 100 times.
 
-use super::crew::Crew;
+use super::fault_injector::FaultInjector;
+use super::pool::ExecutorPool;
 use super::progress::Progress;
 use super::times::{Times, by_phase, counts, sample, windows};
-use super::watch::Watch;
 use crate::commands::drill::options::Options;
-use crate::commands::until_signal::failed;
 use crate::failure::Failure;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -19,7 +18,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegate_server::chance::Chance;
+use tidegate::rng::Rng;
 use tidegate_sim::arrivals::TaskArrivals;
 use tidegate_sim::executors::{PlacementRun, Policy, TaskRun};
 use tidegate_sim::scenario::Scenario;
@@ -29,40 +28,40 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 const ATTEMPTS_MAX: u32 = 100;
 const SLEEP_MAX_S: f64 = 60.0;
-/// Until an executor counts as one that does not answer.
+/// Timeout of a request to an executor.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Http = Client<HttpConnector, Full<Bytes>>;
-type Line = tokio::sync::Mutex<mpsc::Receiver<usize>>;
+type TaskQueue = tokio::sync::Mutex<mpsc::Receiver<usize>>;
 
-/// What all workers share.
+/// State that all workers share.
 struct Shared {
-    line: Line,
+    queue: TaskQueue,
     executors: Vec<SocketAddr>,
     http: Http,
     times: Times,
     began: Instant,
-    /// When each task was taken by an executor.
+    /// Time at which an executor accepted each task.
     started: Mutex<Vec<Option<Duration>>>,
     messages: AtomicU64,
 }
 
-/// Runs the scenario by the seed's workers, as many as there are executors.
+/// Runs the scenario with the seed's workers, one for each executor.
 pub fn run(
     scenario: &Scenario,
     seed: u64,
     times: Times,
-    stage: (&Arc<Crew>, Progress, &Options),
+    parts: (&Arc<ExecutorPool>, Progress, &Options),
 ) -> Result<PlacementRun, Failure> {
-    let crew = Arc::clone(stage.0);
+    let pool = Arc::clone(parts.0);
     let due_s: Vec<f64> = TaskArrivals::new(scenario, seed).map(|at| at.as_secs_f64()).collect();
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let watch = Watch::start(&scenario.faults, times, &crew, None)?;
-    let (started, messages) = runtime.block_on(load(&due_s, seed, times, stage));
-    let refused = watch.end()?;
-    // What runs is waited for, and counts as done then.
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::runtime)?;
+    let injector = FaultInjector::start(&scenario.faults, times, &pool, None)?;
+    let (started, messages) = runtime.block_on(load(&due_s, seed, times, parts));
+    let refused = injector.end()?;
+    // Running executions end within this time and then count as done.
     std::thread::sleep(times.task() * 2);
-    let totals = crew.totals();
+    let totals = pool.totals();
     let accepted = started.iter().flatten().count() as u64;
     let at_s = |at: &Option<Duration>| at.map(|at| times.scenario_s(at));
     let tasks = due_s.iter().zip(&started);
@@ -81,19 +80,18 @@ pub fn run(
     Ok(run)
 }
 
-/// Until the load is over. With when each task was started, and how many messages there were until when.
+/// Runs until the load is over. Returns the start time of each task, and message counts over time.
 async fn load(
     due_s: &[f64],
     seed: u64,
     times: Times,
-    stage: (&Arc<Crew>, Progress, &Options),
+    (pool, mut progress, options): (&Arc<ExecutorPool>, Progress, &Options),
 ) -> (Vec<Option<Duration>>, Vec<(f64, u64)>) {
-    let (crew, mut progress, options) = stage;
-    // All that ever come fit in.
-    let (due, line) = mpsc::channel(due_s.len().max(1));
+    // The queue has room for all tasks.
+    let (due, queue) = mpsc::channel(due_s.len().max(1));
     let shared = Arc::new(Shared {
-        line: Line::new(line),
-        executors: crew.addresses(),
+        queue: TaskQueue::new(queue),
+        executors: pool.addresses(),
         http: Client::builder(TokioExecutor::new()).build_http(),
         times,
         began: Instant::now(),
@@ -102,25 +100,25 @@ async fn load(
     });
     let workers: Vec<_> = (0..shared.executors.len() as u64)
         .map(|number| {
-            let chance = Chance::from_seed(seed.wrapping_add(number));
-            tokio::spawn(work(Arc::clone(&shared), chance))
+            let rng = Rng::from_seed(seed.wrapping_add(number));
+            tokio::spawn(work(Arc::clone(&shared), rng))
         })
         .collect();
     let mut messages = vec![(0.0, 0)];
     let mut next = due_s.iter().enumerate().peekable();
     let end = shared.began + times.load();
-    while Instant::now() < end && !options.stop.is_asked() {
+    while Instant::now() < end && !options.stop.is_requested() {
         let now = Instant::now();
         while let Some((number, _)) = next.next_if(|(_, at)| shared.began + times.real(**at) <= now)
         {
-            // There is room for all of them.
+            // The queue has room for all tasks.
             let _ = due.try_send(number);
         }
         let elapsed = shared.began.elapsed();
         let count = shared.messages.load(Ordering::Relaxed);
         messages.push((times.scenario_s(elapsed), count));
         let due = due_s.len() - next.len();
-        progress.show(elapsed, due as u64, crew.totals(), &format!("{count} messages"));
+        progress.show(elapsed, due as u64, pool.totals(), &format!("{count} messages"));
         let tick = now + Duration::from_millis(50);
         let wake = next.peek().map_or(tick, |(_, at)| shared.began + times.real(**at));
         sleep_until(wake.min(tick).min(end)).await;
@@ -130,19 +128,19 @@ async fn load(
     (started, messages)
 }
 
-async fn work(shared: Arc<Shared>, chance: Chance) {
+async fn work(shared: Arc<Shared>, rng: Rng) {
     loop {
-        let task = shared.line.lock().await.recv().await;
+        let task = shared.queue.lock().await.recv().await;
         let Some(task) = task else { return };
-        execute_evaluation(&shared, &chance, task).await;
+        execute_evaluation(&shared, &rng, task).await;
     }
 }
 
-async fn execute_evaluation(shared: &Shared, chance: &Chance, task: usize) {
+async fn execute_evaluation(shared: &Shared, rng: &Rng, task: usize) {
     for attempt in 0..ATTEMPTS_MAX {
         let mut executors = shared.executors.clone();
         for last in (1..executors.len()).rev() {
-            let other = chance.next() % (last as u64 + 1);
+            let other = rng.next_u64() % (last as u64 + 1);
             executors.swap(last, other as usize);
         }
         for executor in executors {
@@ -154,13 +152,13 @@ async fn execute_evaluation(shared: &Shared, chance: &Chance, task: usize) {
                 return;
             }
         }
-        let drawn = (chance.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let drawn = rng.fraction();
         let backoff_s = (f64::from(1_u32 << attempt.min(6)) + drawn).min(SLEEP_MAX_S);
         sleep(shared.times.real(backoff_s)).await;
     }
 }
 
-/// The status of the answer, if there is one.
+/// Status of the response, if one came.
 async fn submit(shared: &Shared, executor: SocketAddr, task: usize) -> Option<StatusCode> {
     let body = format!("{{\"eval_id\":\"seed-{task}\",\"code\":\"work\"}}");
     let request = Request::post(format!("http://{executor}/execute"))
@@ -168,9 +166,9 @@ async fn submit(shared: &Shared, executor: SocketAddr, task: usize) -> Option<St
         .body(Full::new(Bytes::from(body)));
     shared.messages.fetch_add(1, Ordering::Relaxed);
     let exchange = async {
-        let answer = shared.http.request(request.ok()?).await.ok()?;
-        let status = answer.status();
-        answer.into_body().collect().await.ok()?;
+        let response = shared.http.request(request.ok()?).await.ok()?;
+        let status = response.status();
+        response.into_body().collect().await.ok()?;
         shared.messages.fetch_add(1, Ordering::Relaxed);
         Some(status)
     };

@@ -2,17 +2,17 @@ use std::time::Duration;
 use tidegate_sim::executors::{PhaseCounts, PlacementRun, Sample};
 use tidegate_sim::scenario::Scenario;
 
-/// Points of a line in a chart, about.
+/// Approximate number of points in a chart.
 const SAMPLES: f64 = 240.0;
 
-/// A scenario's time, and the longer one of the drill.
+/// Conversion between scenario time and the slower real time of a drill.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// So many times as long.
+    /// Real seconds per scenario second.
     pub slower: f64,
-    /// Of the load, in the scenario's time.
+    /// Duration of the load in scenario seconds.
     pub duration_s: f64,
-    /// How long a task takes, in the scenario's time.
+    /// Duration of a task in scenario seconds.
     pub task_s: f64,
 }
 
@@ -27,7 +27,7 @@ impl Times {
         real.as_secs_f64() / self.slower
     }
 
-    /// How long a task really takes.
+    /// Real duration of a task.
     pub fn task(&self) -> Duration {
         self.real(self.task_s)
     }
@@ -37,7 +37,7 @@ impl Times {
     }
 }
 
-/// When each phase is judged, in the scenario's seconds.
+/// Measured window of each phase, in scenario seconds.
 pub fn windows(scenario: &Scenario) -> Vec<(f64, f64)> {
     let spans = scenario.phase_spans();
     let window = |span: &tidegate_sim::scenario::PhaseSpan| {
@@ -46,7 +46,7 @@ pub fn windows(scenario: &Scenario) -> Vec<(f64, f64)> {
     spans.iter().map(window).collect()
 }
 
-/// What rose by how much in each phase, from what it was at some moments.
+/// Increase of a counter in each window, from samples of its total.
 pub fn by_phase(windows: &[(f64, f64)], totals: &[(f64, u64)]) -> Vec<u64> {
     let at = |at_s: f64| {
         let seen = totals.partition_point(|(seen_s, _)| *seen_s <= at_s);
@@ -62,7 +62,7 @@ pub fn counts(wasted: &[u64], messages: Option<&[u64]>) -> Vec<PhaseCounts> {
     wasted.iter().enumerate().map(count).collect()
 }
 
-/// How many waited and ran when, from when tasks were due, began and ended.
+/// Samples how many tasks wait and run over time.
 pub fn sample(run: &mut PlacementRun, duration_s: f64) {
     let sorted = |mut times: Vec<f64>| {
         times.sort_unstable_by(f64::total_cmp);
@@ -93,14 +93,14 @@ mod tests {
     use tidegate_sim::executors::{Policy, TaskRun};
 
     #[test]
-    fn what_rose_is_told_by_phase() {
+    fn increases_are_by_phase() {
         let totals = [(0.0, 0), (1.0, 5), (2.0, 7), (3.0, 20)];
         assert_eq!(by_phase(&[(0.5, 1.5), (2.0, 9.0)], &totals), [5, 13]);
         assert_eq!(by_phase(&[(0.0, 1.0)], &[]), [0]);
     }
 
     #[test]
-    fn who_waits_and_who_runs_is_told_from_when_they_began() {
+    fn waiting_and_running_follow_from_start_and_end() {
         let task = |due_s, started_s| TaskRun { due_s, started_s };
         let mut run = PlacementRun {
             policy: Policy::Seed,
@@ -113,7 +113,8 @@ mod tests {
             decisions: 0,
         };
         sample(&mut run, 0.35);
-        let seen: Vec<_> = run.samples.iter().map(|it| (it.waiting, it.running)).collect();
+        let seen: Vec<_> =
+            run.samples.iter().map(|sample| (sample.waiting, sample.running)).collect();
         assert_eq!(seen, [(0, 0), (2, 0), (1, 1), (1, 0)]);
     }
 }

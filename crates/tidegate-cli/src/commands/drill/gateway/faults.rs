@@ -1,7 +1,7 @@
-//! Makes workers fail when the scenario says so. Every fault is set for as long as it lasts, so that a drill that
-//! is killed leaves nothing broken.
+//! Injects a scenario's faults into mock upstreams. Each fault is set with its duration, so that a killed drill
+//! leaves no fault behind.
 
-use super::ask::{Reply, ask};
+use super::blocking_http::{Reply, request};
 use hyper::Uri;
 use serde_json::{Map, Value, json};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -9,70 +9,70 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tidegate_sim::scenario::{Fault, FaultKind, Scenario};
 
-/// Below this a fault is over before it began.
+/// Shortest duration of a fault.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// What a worker takes at most.
+/// Longest duration that a mock accepts.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Waits for when faults are due, on a thread of its own.
+/// Thread that sets each fault when it is due.
 pub struct Timeline {
     start: Option<Sender<Instant>>,
-    thread: Option<JoinHandle<Unset>>,
+    thread: Option<JoinHandle<UnsetFaults>>,
 }
 
-/// What could not be set.
+/// Faults that could not be set.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Unset {
-    /// Faults that some worker did not take.
+pub struct UnsetFaults {
+    /// Faults that at least one upstream did not accept.
     pub faults: Vec<Fault>,
-    /// Of those, the ones that no worker took.
-    pub nowhere: Vec<Fault>,
-    /// Where each was not set, and why.
+    /// Those of them that no upstream accepted.
+    pub set_at_none: Vec<Fault>,
+    /// One note for each upstream that did not accept a fault, with the reason.
     pub notes: Vec<String>,
 }
 
-/// A fault that is due at a worker.
+/// Fault of one upstream, with its time.
 #[derive(Clone, Debug, PartialEq)]
-struct Due {
+struct ScheduledFault {
     from: Duration,
     until: Duration,
-    /// The place of the worker in the list.
-    worker: usize,
-    what: Map<String, Value>,
+    /// Index of the upstream.
+    upstream: usize,
+    settings: Map<String, Value>,
     fault: Fault,
 }
 
 // === impl Timeline ===
 
 impl Timeline {
-    /// The faults of this scenario in these workers. Nothing happens before it is started.
-    pub fn new(scenario: &Scenario, workers: Vec<Uri>) -> std::io::Result<Self> {
-        let due = dues(&scenario.faults, workers.len());
+    /// Prepares the faults of this scenario; none is set before [`start`](Self::start).
+    pub fn new(scenario: &Scenario, upstreams: Vec<Uri>) -> std::io::Result<Self> {
+        let due = schedule(&scenario.faults, upstreams.len());
         let (start, started) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("tidegate-faults".to_owned())
-            .spawn(move || follow(due, &workers, &started))?;
+            .spawn(move || follow(due, &upstreams, &started))?;
         Ok(Self { start: Some(start), thread: Some(thread) })
     }
 
-    /// The load began then.
+    /// Sets the start of the load, from which fault times count.
     pub fn start(&self, at: Instant) {
         if let Some(start) = &self.start {
-            // Nobody to hear it: there was no fault, or all are set.
+            // The thread has ended: there was no fault, or all are set.
             let _ = start.send(at);
         }
     }
 
-    /// Sets no more faults, and says what could not be set.
-    pub fn end(mut self) -> Unset {
+    /// Stops and returns the faults that could not be set.
+    pub fn end(mut self) -> UnsetFaults {
         drop(self.start.take());
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }
 
-fn follow(due: Vec<Due>, workers: &[Uri], signal: &Receiver<Instant>) -> Unset {
-    let (mut unset, mut set) = (Unset::default(), Vec::new());
+fn follow(due: Vec<ScheduledFault>, upstreams: &[Uri], signal: &Receiver<Instant>) -> UnsetFaults {
+    let (mut unset, mut set) = (UnsetFaults::default(), Vec::new());
     let Ok(start) = signal.recv() else { return unset };
     for due in due {
         let left = (start + due.from).saturating_duration_since(Instant::now());
@@ -80,67 +80,67 @@ fn follow(due: Vec<Due>, workers: &[Uri], signal: &Receiver<Instant>) -> Unset {
             return unset;
         }
         let lasts = due.until.saturating_sub(start.elapsed()).max(SHORTEST);
-        let Some(worker) = workers.get(due.worker) else { continue };
-        let why = match ask(worker, "/mock/fault", Some(&due.order(lasts))) {
+        let Some(upstream) = upstreams.get(due.upstream) else { continue };
+        let why = match request(upstream, "/mock/fault", Some(&due.body(lasts))) {
             Ok(Reply { status: 200..=299, .. }) => {
                 set.push(due.fault);
                 continue;
             }
-            Ok(Reply { status, says, .. }) => format!("{status} {says}"),
+            Ok(Reply { status, body, .. }) => format!("{status} {body}"),
             Err(error) => error.to_string(),
         };
-        unset.notes.push(format!("{} was not set at {worker}: {why}", due.fault.kind));
+        unset.notes.push(format!("{} was not set at {upstream}: {why}", due.fault.kind));
         if !unset.faults.contains(&due.fault) {
             unset.faults.push(due.fault);
         }
     }
-    // What was to come has come; the end is waited for, or a second start would be.
+    // All faults are set: wait for the end of the drill.
     while signal.recv().is_ok() {}
-    unset.nowhere = unset.faults.iter().filter(|it| !set.contains(it)).cloned().collect();
+    unset.set_at_none = unset.faults.iter().filter(|it| !set.contains(it)).cloned().collect();
     unset
 }
 
-/// Every fault at every worker that it hits, in order of time.
-fn dues(faults: &[Fault], workers: usize) -> Vec<Due> {
-    let mut dues = Vec::new();
+/// Every fault at every upstream that it hits, in order of time.
+fn schedule(faults: &[Fault], upstreams: usize) -> Vec<ScheduledFault> {
+    let mut scheduled = Vec::new();
     for fault in faults {
-        let Some((key, value)) = order(fault) else { continue };
-        for worker in (0..workers).filter(|worker| fault.hits(*worker as u16)) {
-            dues.push(Due {
+        let Some((key, value)) = setting(fault) else { continue };
+        for upstream in (0..upstreams).filter(|upstream| fault.hits(*upstream as u16)) {
+            scheduled.push(ScheduledFault {
                 from: Duration::from_secs_f64(fault.from_s),
                 until: Duration::from_secs_f64(fault.until_s),
-                worker,
-                what: Map::from_iter([(key.to_owned(), value.clone())]),
+                upstream,
+                settings: Map::from_iter([(key.to_owned(), value.clone())]),
                 fault: fault.clone(),
             });
         }
     }
-    dues.sort_by_key(|due| due.from);
-    dues
+    scheduled.sort_by_key(|due| due.from);
+    scheduled
 }
 
-/// What a worker is told.
-fn order(fault: &Fault) -> Option<(&'static str, Value)> {
+/// Field of `POST /mock/fault` that sets this fault.
+fn setting(fault: &Fault) -> Option<(&'static str, Value)> {
     Some(match fault.kind {
         FaultKind::Slow => ("slow_factor", json!(fault.factor?)),
-        FaultKind::Capacity => ("places_share", json!(fault.share?)),
+        FaultKind::Capacity => ("slots_share", json!(fault.share?)),
         FaultKind::Fails => ("failure_rate", json!(fault.share?)),
         FaultKind::Dead => ("dead", json!(true)),
         FaultKind::Cut => ("cut", json!(true)),
-        // Not of workers.
+        // These faults are not of upstreams.
         FaultKind::Blocked | FaultKind::Loss | FaultKind::Delay | FaultKind::ManagerDead => {
             return None;
         }
     })
 }
 
-// === impl Due ===
+// === impl ScheduledFault ===
 
-impl Due {
-    fn order(&self, lasts: Duration) -> String {
-        let mut order = self.what.clone();
-        order.insert("for_ms".to_owned(), json!(lasts.min(LONGEST).as_millis() as u64));
-        Value::Object(order).to_string()
+impl ScheduledFault {
+    fn body(&self, lasts: Duration) -> String {
+        let mut body = self.settings.clone();
+        body.insert("for_ms".to_owned(), json!(lasts.min(LONGEST).as_millis() as u64));
+        Value::Object(body).to_string()
     }
 }
 
@@ -164,14 +164,15 @@ mod tests {
     }
 
     #[test]
-    fn each_worker_that_a_fault_hits_is_told_in_order_of_time() {
+    fn each_upstream_that_a_fault_hits_gets_it_in_order_of_time() {
         let faults = [fault(FaultKind::Slow, 3.0, &[1]), fault(FaultKind::Capacity, 1.0, &[])];
-        let dues = dues(&faults, 2);
-        let told: Vec<_> = dues.iter().map(|due| (due.worker, due.from.as_secs())).collect();
-        assert_eq!(told, [(0, 1), (1, 1), (1, 3)]);
+        let scheduled = schedule(&faults, 2);
+        let targets: Vec<_> =
+            scheduled.iter().map(|due| (due.upstream, due.from.as_secs())).collect();
+        assert_eq!(targets, [(0, 1), (1, 1), (1, 3)]);
         let lasts = Duration::from_millis(1900);
-        assert_eq!(dues[0].order(lasts), r#"{"for_ms":1900,"places_share":0.5}"#);
-        assert_eq!(dues[2].order(lasts), r#"{"for_ms":1900,"slow_factor":10.0}"#);
+        assert_eq!(scheduled[0].body(lasts), r#"{"for_ms":1900,"slots_share":0.5}"#);
+        assert_eq!(scheduled[2].body(lasts), r#"{"for_ms":1900,"slow_factor":10.0}"#);
     }
 
     #[test]
@@ -181,27 +182,27 @@ mod tests {
             r#"
             about = "a fault"
             duration_s = 1
-            workers = { count = 1, places = 1, waiting = 1 }
+            upstreams = { count = 1, slots = 1, queue = 1 }
             class = [{ name = "a", share = 1, service = { kind = "fixed", ms = 1 } }]
             fault = [{ kind = "dead", from_s = 0, until_s = 1 }]
             "#,
         );
-        let worker = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", worker.local_addr().unwrap());
+        let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", upstream.local_addr().unwrap());
         let timeline = || {
-            let workers = vec![url.parse().unwrap()];
-            Timeline::new(scenario.as_ref().unwrap(), workers).unwrap()
+            let upstreams = vec![url.parse().unwrap()];
+            Timeline::new(scenario.as_ref().unwrap(), upstreams).unwrap()
         };
-        assert_eq!(timeline().end(), Unset::default());
-        worker.set_nonblocking(true).unwrap();
-        assert_eq!(worker.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock, "nobody came");
-        worker.set_nonblocking(false).unwrap();
+        assert_eq!(timeline().end(), UnsetFaults::default());
+        upstream.set_nonblocking(true).unwrap();
+        assert_eq!(upstream.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock, "nobody came");
+        upstream.set_nonblocking(false).unwrap();
         let started = timeline();
         started.start(Instant::now());
-        // It is asked, and says nothing.
-        drop(worker.accept().unwrap());
+        // The upstream accepts and does not respond.
+        drop(upstream.accept().unwrap());
         let unset = started.end();
         assert!(unset.notes[0].starts_with(&format!("dead was not set at {url}")));
-        assert_eq!((unset.faults.len(), unset.nowhere.len()), (1, 1));
+        assert_eq!((unset.faults.len(), unset.set_at_none.len()), (1, 1));
     }
 }

@@ -1,159 +1,172 @@
-use super::answers::{Names, Verdict};
-use super::faults::{Timeline, Unset};
-use super::live::Live;
+use super::faults::{Timeline, UnsetFaults};
+use super::live_stats::LiveStats;
 use super::requests::Requests;
-use crate::commands::drill::stop::Stop;
+use super::verdict::{UpstreamNames, Verdict};
+use crate::commands::drill::stop::StopRequest;
 use std::time::{Duration, Instant};
-use tidegate_server::chance::Chance;
-use tidegate_server::generator::{Answer, Driver, Failure, Progress, Shot};
+use tidegate::rng::Rng;
 use tidegate_sim::arrivals::Arrivals;
 use tidegate_sim::measure::{Attempt, Ended, How, Recorder};
 use tidegate_sim::scenario::{RetryPlan, Scenario};
+use tidegate_testkit::generator::{Answer, Driver, Failure, Progress, ScheduledRequest};
 
-/// What clients draw their waits from must not be what arrivals are drawn from.
-const WAITS: u64 = 0x7761_6974;
+/// Seed offset: retry waits and arrivals use different random sequences.
+const RETRY_WAIT_STREAM: u64 = 0x7761_6974;
 
-/// Sends the requests of a scenario when they are due, does what its clients do with the answers, and keeps the
-/// book.
+/// Load of a gateway scenario: sends requests when they are due, retries as their clients do, and records results.
 pub struct Load {
     arrivals: Arrivals,
     requests: Requests,
     clients: Vec<Client>,
-    names: Names,
-    under_way: UnderWay,
-    chance: Chance,
-    stop: Stop,
-    /// When nothing more is due.
+    names: UpstreamNames,
+    open: OpenRequests,
+    rng: Rng,
+    stop: StopRequest,
+    /// End of the load.
     over_at: Duration,
     faults: Option<Timeline>,
-    pub live: Live,
-    pub book: Recorder,
-    /// When it was stopped before its end.
+    pub live_stats: LiveStats,
+    pub recorder: Recorder,
+    /// Time of an early stop.
     pub stopped_at: Option<Duration>,
-    /// Whether anything ever answered.
+    /// At least one response arrived.
     pub answered: bool,
 }
 
-/// What the clients of a class do.
+/// Deadline and retries of the clients of a class.
 #[derive(Clone, Copy, Debug)]
 struct Client {
     deadline: Option<Duration>,
     retry: Option<RetryPlan>,
 }
 
-/// A request whose client is not done with it.
+/// Request that has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     due: Duration,
     class: u16,
-    /// How often its client came back.
-    returns: u32,
+    /// Retries so far.
+    retries: u32,
 }
 
-/// Requests by number. A number is used again as soon as its request is over.
+/// Open requests by number; numbers are reused.
 #[derive(Debug, Default)]
-struct UnderWay {
+struct OpenRequests {
     requests: Vec<Request>,
     free: Vec<u32>,
 }
 
-/// What a load needs besides its scenario.
-pub struct Terms {
+/// Inputs of a load besides its scenario.
+pub struct LoadContext {
     pub requests: Requests,
-    pub names: Names,
-    pub stop: Stop,
+    pub names: UpstreamNames,
+    pub stop: StopRequest,
     pub faults: Option<Timeline>,
 }
 
 // === impl Load ===
 
 impl Load {
-    pub fn new(scenario: &Scenario, seed: u64, terms: Terms) -> Self {
+    pub fn new(scenario: &Scenario, seed: u64, context: LoadContext) -> Self {
         let client = |class: &tidegate_sim::scenario::Class| Client {
             deadline: class.deadline_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
             retry: class.retry,
         };
         Self {
             arrivals: Arrivals::new(scenario, seed),
-            requests: terms.requests,
+            requests: context.requests,
             clients: scenario.classes.iter().map(client).collect(),
-            names: terms.names,
-            under_way: UnderWay::default(),
-            chance: Chance::from_seed(seed ^ WAITS),
-            stop: terms.stop,
+            names: context.names,
+            open: OpenRequests::default(),
+            rng: Rng::from_seed(seed ^ RETRY_WAIT_STREAM),
+            stop: context.stop,
             over_at: Duration::from_secs_f64(scenario.duration_s),
-            faults: terms.faults,
-            live: Live::default(),
-            book: Recorder::new(scenario),
+            faults: context.faults,
+            live_stats: LiveStats::default(),
+            recorder: Recorder::new(scenario),
             stopped_at: None,
             answered: false,
         }
     }
 
-    /// Sets no more faults, and says which could not be set.
-    pub fn end_faults(&mut self) -> Unset {
+    /// Ends fault injection; returns the faults that could not be set.
+    pub fn end_faults(&mut self) -> UnsetFaults {
         self.faults.take().map(Timeline::end).unwrap_or_default()
     }
 
-    /// Enters into the book how an attempt went. Its client waits for each attempt as long as its deadline says.
-    fn enter(&mut self, request: Request, shot_due: Duration, answer: &Answer<'_>) -> Went {
+    /// Records the result of an attempt; the deadline applies to each attempt.
+    fn record_attempt(
+        &mut self,
+        request: Request,
+        scheduled_due: Duration,
+        answer: &Answer<'_>,
+    ) -> AttemptResult {
         let client = self.clients[usize::from(request.class)];
         let verdict = Verdict::of(answer, &self.names);
         match &verdict {
             Verdict::Refused { reason, .. } => {
-                self.book.attempt(answer.at, request.class, Attempt::Refused(reason));
+                self.recorder.attempt(answer.at, request.class, Attempt::Refused(reason));
             }
             Verdict::Good { .. } | Verdict::Failed { .. } => {
-                // What was never sent was not decided on.
+                // The gateway decided nothing about a request that was never sent.
                 if let Some(sent) = answer.sent {
-                    self.book.attempt(sent, request.class, Attempt::LetIn);
+                    self.recorder.attempt(sent, request.class, Attempt::LetIn);
                 }
             }
         }
         match verdict {
-            Verdict::Good { worker } => {
-                let waited = answer.at.saturating_sub(shot_due);
+            Verdict::Good { upstream } => {
+                let waited = answer.at.saturating_sub(scheduled_due);
                 let in_time = client.deadline.is_none_or(|deadline| waited <= deadline);
                 if in_time {
-                    self.live.good(answer.at.saturating_sub(request.due));
+                    self.live_stats.good(answer.at.saturating_sub(request.due));
                 } else {
-                    self.live.failed();
+                    self.live_stats.failed();
                 }
-                Went { how: if in_time { How::Good } else { How::Failed }, worker, told: None }
+                AttemptResult {
+                    how: if in_time { How::Good } else { How::Failed },
+                    upstream,
+                    retry_after: None,
+                }
             }
-            Verdict::Refused { told, .. } => {
-                self.live.refused();
-                Went { how: How::Refused, worker: None, told }
+            Verdict::Refused { retry_after, .. } => {
+                self.live_stats.refused();
+                AttemptResult { how: How::Refused, upstream: None, retry_after }
             }
-            Verdict::Failed { worker, .. } => {
-                self.live.failed();
-                Went { how: How::Failed, worker, told: None }
+            Verdict::Failed { upstream, .. } => {
+                self.live_stats.failed();
+                AttemptResult { how: How::Failed, upstream, retry_after: None }
             }
         }
     }
 
-    /// When the client comes back after an attempt that went so; `None` when it does not.
-    fn back_at(&mut self, request: Request, went: Went, now: Duration) -> Option<Duration> {
+    /// Time of the next attempt; `None` when the client does not retry.
+    fn retry_at(
+        &mut self,
+        request: Request,
+        result: AttemptResult,
+        now: Duration,
+    ) -> Option<Duration> {
         let client = self.clients[usize::from(request.class)];
-        let plan = client.retry.filter(|plan| match went.how {
+        let plan = client.retry.filter(|plan| match result.how {
             How::Good => false,
             How::Refused => true,
             How::Failed => plan.failures,
         })?;
-        let uniform = (self.chance.next() >> 11) as f64 / (1_u64 << 53) as f64;
-        let wait = plan.wait(request.returns + 1, went.told, uniform)?;
-        // Nobody comes back when all is over, or in a time that can't be told.
+        let uniform = self.rng.fraction();
+        let wait = plan.wait(request.retries + 1, result.retry_after, uniform)?;
+        // No retry after the end of the load, nor at a time that overflows.
         now.checked_add(wait).filter(|at| *at < self.over_at)
     }
 }
 
-/// How an attempt went.
+/// Result of an attempt.
 #[derive(Clone, Copy, Debug)]
-struct Went {
+struct AttemptResult {
     how: How,
-    worker: Option<u16>,
-    /// When its client was told to come back.
-    told: Option<Duration>,
+    upstream: Option<u16>,
+    /// Retry-After of the refusal.
+    retry_after: Option<Duration>,
 }
 
 impl Driver for Load {
@@ -163,49 +176,59 @@ impl Driver for Load {
         }
     }
 
-    fn next(&mut self) -> Option<Shot> {
+    fn next(&mut self) -> Option<ScheduledRequest> {
         let arrival = self.arrivals.next()?;
-        let request = Request { due: arrival.at, class: arrival.class, returns: 0 };
-        self.book.due(arrival.at, arrival.class);
-        let id = self.under_way.insert(request);
+        let request = Request { due: arrival.at, class: arrival.class, retries: 0 };
+        self.recorder.due(arrival.at, arrival.class);
+        let id = self.open.insert(request);
         let suffix = self.requests.suffix(&arrival);
-        Some(Shot { due: arrival.at, template: arrival.class, suffix, id })
+        Some(ScheduledRequest { due: arrival.at, template: arrival.class, suffix, id })
     }
 
-    fn ended(&mut self, shot: Shot, answer: &Answer<'_>) -> Option<Shot> {
-        // What is cut off because somebody stopped the drill says nothing of the target.
+    fn ended(
+        &mut self,
+        scheduled: ScheduledRequest,
+        answer: &Answer<'_>,
+    ) -> Option<ScheduledRequest> {
+        // Requests that an early stop cuts off say nothing about the target.
         if self.stopped_at.is_some() {
             return None;
         }
         self.answered |= answer.result.is_ok();
         if let Some(sent) = answer.sent {
-            self.live.sent(shot.due, sent);
+            self.live_stats.sent(scheduled.due, sent);
         }
-        let request = self.under_way.get(shot.id)?;
-        let went = self.enter(request, shot.due, answer);
+        let request = self.open.get(scheduled.id)?;
+        let result = self.record_attempt(request, scheduled.due, answer);
         let is_unsent = matches!(answer.result, Err(Failure::Unsent));
-        if let Some(due) = self.back_at(request, went, answer.at).filter(|_| !is_unsent) {
-            self.under_way.came_back(shot.id);
-            return Some(Shot { due, ..shot });
+        if let Some(due) = self.retry_at(request, result, answer.at).filter(|_| !is_unsent) {
+            self.open.count_retry(scheduled.id);
+            return Some(ScheduledRequest { due, ..scheduled });
         }
-        self.under_way.remove(shot.id);
+        self.open.remove(scheduled.id);
         let (due, class) = (request.due, request.class);
-        self.book.ended(&Ended { due, at: answer.at, class, worker: went.worker, how: went.how });
+        self.recorder.ended(&Ended {
+            due,
+            at: answer.at,
+            class,
+            upstream: result.upstream,
+            how: result.how,
+        });
         None
     }
 
     fn tick(&mut self, now: Duration, progress: &Progress) -> bool {
-        self.live.tick(now, progress.in_flight + progress.waiting);
-        if self.stop.is_asked() {
+        self.live_stats.tick(now, progress.in_flight + progress.waiting);
+        if self.stop.is_requested() {
             self.stopped_at.get_or_insert(now);
         }
         self.stopped_at.is_none()
     }
 }
 
-// === impl UnderWay ===
+// === impl OpenRequests ===
 
-impl UnderWay {
+impl OpenRequests {
     fn insert(&mut self, request: Request) -> u64 {
         match self.free.pop() {
             Some(id) => {
@@ -223,8 +246,8 @@ impl UnderWay {
         self.requests.get(usize::try_from(id).ok()?).copied()
     }
 
-    fn came_back(&mut self, id: u64) {
-        self.requests[id as usize].returns += 1;
+    fn count_retry(&mut self, id: u64) {
+        self.requests[id as usize].retries += 1;
     }
 
     fn remove(&mut self, id: u64) {
@@ -238,17 +261,17 @@ mod tests {
     use bytes::Bytes;
     use hyper::header::{HeaderMap, HeaderValue, RETRY_AFTER};
     use hyper::{StatusCode, Uri};
-    use tidegate_server::generator::Head;
     use tidegate_sim::scenario::What;
+    use tidegate_testkit::generator::Reply;
 
     const MS: Duration = Duration::from_millis(1);
 
     fn load() -> Load {
         let text = r#"
-            about = "Who is refused comes back as told."
+            about = "Refused clients retry after Retry-After."
             duration_s = 10
             arrivals = "even"
-            workers = { count = 1, places = 1, waiting = 1 }
+            upstreams = { count = 1, slots = 1, queue = 1 }
             [[class]]
             name = "people"
             priority = "high"
@@ -263,39 +286,39 @@ mod tests {
         "#;
         let scenario = Scenario::read("told", text).unwrap();
         let requests = Requests::new(&scenario, &Uri::from_static("http://127.0.0.1:1"));
-        let (names, stop) = (Names::default(), Stop::default());
-        Load::new(&scenario, 1, Terms { requests, names, stop, faults: None })
+        let (names, stop) = (UpstreamNames::default(), StopRequest::default());
+        Load::new(&scenario, 1, LoadContext { requests, names, stop, faults: None })
     }
 
-    fn refusal(retry_after: Option<&'static str>) -> Head {
+    fn refusal(retry_after: Option<&'static str>) -> Reply {
         let mut headers = HeaderMap::new();
         headers.extend(retry_after.map(|text| (RETRY_AFTER, HeaderValue::from_static(text))));
-        Head { status: StatusCode::SERVICE_UNAVAILABLE, headers, body: Bytes::new() }
+        Reply { status: StatusCode::SERVICE_UNAVAILABLE, headers, body: Bytes::new() }
     }
 
-    /// The next request of this class.
-    fn next(load: &mut Load, class: u16) -> Shot {
-        std::iter::from_fn(|| load.next()).find(|shot| shot.template == class).unwrap()
+    /// Next request of this class.
+    fn next(load: &mut Load, class: u16) -> ScheduledRequest {
+        std::iter::from_fn(|| load.next()).find(|scheduled| scheduled.template == class).unwrap()
     }
 
     #[test]
-    fn who_is_told_to_come_back_in_a_time_without_end_does_not() {
+    fn a_retry_after_the_end_of_the_load_does_not_happen() {
         let mut load = load();
-        let mut back = |retry_after| {
-            let shot = next(&mut load, 0);
-            let (sent, at) = (Some(shot.due), shot.due + MS);
+        let mut retried_after = |retry_after| {
+            let scheduled = next(&mut load, 0);
+            let (sent, at) = (Some(scheduled.due), scheduled.due + MS);
             let head = refusal(Some(retry_after));
-            let due = shot.due;
-            let back = load.ended(shot, &Answer { sent, at, result: Ok(&head) });
-            back.map(|shot| shot.due - due)
+            let due = scheduled.due;
+            let retry = load.ended(scheduled, &Answer { sent, at, result: Ok(&head) });
+            retry.map(|scheduled| scheduled.due - due)
         };
-        assert_eq!(back("1"), Some(1001 * MS));
-        assert_eq!(back("18446744073709551615"), None);
-        assert_eq!(back("3600"), None, "all is over by then");
+        assert_eq!(retried_after("1"), Some(1001 * MS));
+        assert_eq!(retried_after("18446744073709551615"), None);
+        assert_eq!(retried_after("3600"), None, "the load is over by then");
     }
 
     #[test]
-    fn what_gave_up_before_it_was_sent_was_not_let_in_before_others() {
+    fn a_request_that_was_never_sent_was_not_admitted_before_others() {
         for (is_sent, inversions) in [(false, 0.0), (true, 1.0)] {
             let mut load = load();
             let (high, low) = (next(&mut load, 0), next(&mut load, 1));
@@ -305,7 +328,7 @@ mod tests {
             load.ended(low, &Answer { sent, at, result: Err(Failure::Deadline) });
             load.clients[0].retry = None;
             load.ended(high, &Answer { sent: Some(at), at, result: Ok(&head) });
-            let found = load.book.conclude();
+            let found = load.recorder.conclude();
             assert_eq!(found.value(What::Inversions, "all", None), Some(inversions));
         }
     }

@@ -1,20 +1,15 @@
-//! Drills of scenarios with a gateway.
-//!
-//! - `run.rs`: all of it together.
-//! - `stage.rs`, `settings.rs`: the gateway and the workers that a drill starts for itself.
-//! - `load.rs`: which request when, and what its answer means for the book; `answers.rs` reads answers.
-//! - `requests.rs`: what a request of each class looks like.
-//! - `faults.rs`: makes workers fail when the scenario says so, by `ask.rs`.
-//! - `live.rs`: what is shown while it runs.
+//! Drills of scenarios with a gateway: test bed or target, load, faults, report.
+//! May use: the drill's options, progress and schedule; the server; the testkit.
+//! Must not know: the executors and pipeline drills.
 
-mod answers;
-mod ask;
+mod blocking_http;
 mod faults;
-mod live;
+mod live_stats;
 mod load;
 mod requests;
 mod run;
 mod settings;
-mod stage;
+mod test_bed;
+mod verdict;
 
 pub use run::run;

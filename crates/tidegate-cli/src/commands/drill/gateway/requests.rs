@@ -6,19 +6,19 @@ use hyper::{Method, Uri};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate::MessagePriority;
-use tidegate_server::generator::Template;
 use tidegate_sim::arrivals::Arrival;
 use tidegate_sim::scenario::{Class, Scenario};
+use tidegate_testkit::generator::Template;
 
 const PRIORITY: HeaderName = HeaderName::from_static("tidegate-priority");
 const TOKEN: HeaderName = HeaderName::from_static("tidegate-token");
 
-/// What requests look like, one way for each class.
+/// Request templates of a scenario's classes.
 #[derive(Clone, Debug)]
 pub struct Requests {
-    /// Whether a request says what it asks of a worker, by class.
-    says_work: Vec<bool>,
-    /// The path that is asked, where the target has one of its own.
+    /// By class: the query names the work that the upstream shall do.
+    has_work: Vec<bool>,
+    /// Path of the target URL, if it has one.
     path: Option<String>,
 }
 
@@ -28,11 +28,11 @@ impl Requests {
     pub fn new(scenario: &Scenario, target: &Uri) -> Self {
         let path = target.path_and_query().map(|path| path.as_str());
         let path = path.filter(|path| !path.is_empty() && *path != "/").map(str::to_owned);
-        let says_work = |class: &Class| !is_control(class) && path.is_none();
-        Self { says_work: scenario.classes.iter().map(says_work).collect(), path }
+        let has_work = |class: &Class| !is_control(class) && path.is_none();
+        Self { has_work: scenario.classes.iter().map(has_work).collect(), path }
     }
 
-    /// The templates, by the place of their class in the scenario.
+    /// Templates in the order of the scenario's classes.
     pub fn templates(
         &self,
         scenario: &Scenario,
@@ -55,9 +55,9 @@ impl Requests {
         scenario.classes.iter().map(template).collect()
     }
 
-    /// What an arrival's request has behind its template's path.
+    /// Query of an arrival's request.
     pub fn suffix(&self, arrival: &Arrival) -> String {
-        if !self.says_work.get(usize::from(arrival.class)).copied().unwrap_or(false) {
+        if !self.has_work.get(usize::from(arrival.class)).copied().unwrap_or(false) {
             return String::new();
         }
         let us = arrival.work.time.as_micros();
@@ -68,7 +68,7 @@ impl Requests {
     }
 }
 
-/// Whether it asks the control plane, not a worker.
+/// Critical classes request the control plane, not an upstream.
 fn is_control(class: &Class) -> bool {
     class.priority == MessagePriority::Critical
 }
@@ -82,7 +82,7 @@ fn headers(class: &Class, tokens: &BTreeMap<String, String>) -> Result<HeaderMap
     }
     if let Some(token) = class.tenant.as_ref().and_then(|tenant| tokens.get(tenant)) {
         let mut token = HeaderValue::from_str(token)
-            .map_err(|_| Failure::Usage("--token: a token is visible ASCII".to_owned()))?;
+            .map_err(|_| Failure::Usage("--token: a token must be visible ASCII".to_owned()))?;
         token.set_sensitive(true);
         headers.insert(TOKEN, token);
     }

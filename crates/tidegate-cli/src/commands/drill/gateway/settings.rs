@@ -2,13 +2,13 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use tidegate_sim::scenario::{GatewayWorld, Tenant};
 
-/// Connections that are not of the load: operators, checks.
+/// Connections besides those of the load: operators, health checks.
 const OTHER_CONNECTIONS: usize = 1024;
 
-/// The configuration of a gateway as a scenario has it, in front of these workers.
-pub fn toml(world: &GatewayWorld, workers: &[SocketAddr], connections: usize) -> String {
+/// Gateway configuration of a scenario, as TOML, with these upstreams.
+pub fn toml(world: &GatewayWorld, upstreams: &[SocketAddr], connections: usize) -> String {
     let mut text = String::new();
-    // Nobody waits for what is still in flight after a drill.
+    // A short grace time: requests in flight after a drill are of no interest.
     section(
         &mut text,
         "listen",
@@ -28,33 +28,33 @@ pub fn toml(world: &GatewayWorld, workers: &[SocketAddr], connections: usize) ->
             ("high_limit", limits.map(|limits| limits.high.to_string())),
             ("normal_limit", limits.map(|limits| limits.normal.to_string())),
             ("low_limit", limits.map(|limits| limits.low.to_string())),
-            ("critical_reserve", limits.and_then(|limits| written(limits.critical_reserve))),
-            ("sharing", written(world.sharing)),
+            ("critical_reserve", limits.and_then(|limits| toml_value(limits.critical_reserve))),
+            ("sharing", toml_value(world.sharing)),
         ],
     );
     section(
         &mut text,
         "routing",
         &[
-            ("pick", written(world.pick)),
-            ("active_requests_threshold", written(world.active_requests)),
-            ("active_decode_blocks_threshold", written(world.active_decode_blocks)),
+            ("pick", toml_value(world.pick)),
+            ("active_requests_threshold", toml_value(world.active_requests)),
+            ("active_decode_blocks_threshold", toml_value(world.active_decode_blocks)),
         ],
     );
     section(
         &mut text,
         "outbox",
         &[
-            ("concurrency", written(world.concurrency)),
-            ("queue_size", written(world.queue)),
-            // A scenario says how many wait in all.
+            ("concurrency", toml_value(world.concurrency)),
+            ("queue_size", toml_value(world.queue)),
+            // A scenario sets the total queue length.
             ("overflow_size", world.queue.map(|_| "0".to_owned())),
             ("wait_max_ms", world.wait_max_ms.map(|ms| (ms.ceil() as u64).to_string())),
-            ("share", written(world.worker_share)),
+            ("share", toml_value(world.upstream_share)),
         ],
     );
-    for worker in workers {
-        let _ = write!(text, "[[upstream]]\nurl = \"http://{worker}\"\n");
+    for upstream in upstreams {
+        let _ = write!(text, "[[upstream]]\nurl = \"http://{upstream}\"\n");
     }
     for tenant in &world.tenants {
         client(&mut text, tenant);
@@ -62,8 +62,7 @@ pub fn toml(world: &GatewayWorld, workers: &[SocketAddr], connections: usize) ->
     text
 }
 
-/// The token of a tenant at a gateway that a drill started. It guards nothing: the gateway is on loopback, for as
-/// long as the drill runs.
+/// Token of a tenant on the test bed. It protects nothing: the gateway listens on loopback while the drill runs.
 pub fn token(tenant: &str) -> String {
     format!("drill-token-of-{tenant}")
 }
@@ -90,8 +89,8 @@ fn section(text: &mut String, name: &str, settings: &[(&str, Option<String>)]) {
     }
 }
 
-/// As TOML has it, which is as JSON has it for numbers and words.
-fn written<T: serde::Serialize>(value: Option<T>) -> Option<String> {
+/// Value as TOML; for numbers and words TOML and JSON are the same.
+fn toml_value<T: serde::Serialize>(value: Option<T>) -> Option<String> {
     value.and_then(|value| serde_json::to_string(&value).ok())
 }
 
@@ -108,7 +107,7 @@ mod tests {
     const TEXT: &str = r#"
         about = "all that there is"
         duration_s = 1
-        workers = { count = 2, places = 1, waiting = 1 }
+        upstreams = { count = 2, slots = 1, queue = 1 }
         class = [{ name = "a", share = 1, tenant = "acme", service = { kind = "fixed", ms = 1 } }]
         [gateway]
         limits = { global = 40, high = 10, normal = 20, low = 30, critical_reserve = 3 }
@@ -117,18 +116,18 @@ mod tests {
         concurrency = 4
         queue = 5
         wait_max_ms = 600.5
-        worker_share = 0.25
+        upstream_share = 0.25
         active_requests = 7
         active_decode_blocks = 0.5
         tenant = [{ name = "acme", max_priority = "normal" }]
     "#;
 
     #[test]
-    fn what_a_scenario_sets_is_what_the_gateway_has() {
+    fn the_gateway_has_the_settings_of_the_scenario() {
         let world = Scenario::read("all", TEXT).unwrap().gateway();
-        let workers: Vec<SocketAddr> =
+        let upstreams: Vec<SocketAddr> =
             ["127.0.0.1:1", "127.0.0.1:2"].map(|text| text.parse().unwrap()).to_vec();
-        let config = Config::from_toml(&toml(&world, &workers, 100)).unwrap();
+        let config = Config::from_toml(&toml(&world, &upstreams, 100)).unwrap();
         let limits = config.admission.limits;
         assert_eq!((limits.global_limit, limits.high, limits.normal, limits.low), (40, 10, 20, 30));
         assert_eq!(limits.critical_reserve, 3);
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_leaves_open_is_as_by_default() {
+    fn other_settings_have_their_defaults() {
         let config = Config::from_toml(&toml(&GatewayWorld::default(), &[], 100)).unwrap();
         assert_eq!(config.admission, Config::default().admission);
         assert_eq!(config.routing, Config::default().routing);

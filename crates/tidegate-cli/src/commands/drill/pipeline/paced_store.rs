@@ -9,23 +9,23 @@ use tidegate::window::Stage;
 use tidegate_sim::scenario::Scenario;
 use tokio::time::{Instant, sleep};
 
-/// How much of the time in which it had nothing to do, or waited for the disk, the store may make up for.
+/// Idle time that the store may catch up on.
 const CATCH_UP: Duration = Duration::from_millis(50);
 
-/// How often it is looked whether a fault has begun or is over.
-const LOOK: Duration = Duration::from_millis(5);
+/// Interval between two checks for faults.
+const CHECK_EVERY: Duration = Duration::from_millis(5);
 
-/// A store that does as many records a second as a scenario says, and what its faults say.
+/// Store that is slowed to the rate and the faults of a scenario.
 pub struct PacedStore {
     store: Arc<AnyStore>,
     pace: Arc<Pace>,
 }
 
-/// How fast a store is, and since when.
+/// Rate of a store over time.
 pub struct Pace {
     scenario: Scenario,
     start: OnceLock<Instant>,
-    /// Since when it had nothing to do.
+    /// Begin of the idle time.
     free_since: Mutex<Instant>,
 }
 
@@ -37,13 +37,13 @@ impl Pace {
         Self { scenario: scenario.clone(), start: OnceLock::new(), free_since }
     }
 
-    /// The scenario's time begins.
+    /// Starts the scenario's time.
     pub fn begin(&self, start: Instant) {
-        // There is one beginning; a second one would be a defect of the caller and changes nothing.
+        // A second call changes nothing.
         let _ = self.start.set(start);
     }
 
-    /// Records a second at this moment.
+    /// Records per second at this time.
     fn per_s(&self, now: Instant) -> f64 {
         let store_per_s = self.scenario.capacity_per_s().unwrap_or(f64::INFINITY);
         let since = self.start.get().map(|start| now.saturating_duration_since(*start));
@@ -52,7 +52,7 @@ impl Pace {
         slowness.map_or(0.0, |slowness| store_per_s / slowness)
     }
 
-    /// Waits for as long as so many records take.
+    /// Waits as long as this many records take.
     async fn work(&self, records: u64) {
         let mut left = records as f64;
         let mut since = self.free_since(Instant::now());
@@ -67,8 +67,8 @@ impl Pace {
                 *free = now - early.min(CATCH_UP);
                 return;
             }
-            let rest = Duration::try_from_secs_f64(left / per_s).unwrap_or(LOOK);
-            sleep(rest.min(LOOK)).await;
+            let rest = Duration::try_from_secs_f64(left / per_s).unwrap_or(CHECK_EVERY);
+            sleep(rest.min(CHECK_EVERY)).await;
         }
     }
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_takes_the_time_that_the_scenario_says() {
+    async fn a_store_has_the_rate_and_faults_of_the_scenario() {
         let pace = pace();
         let start = Instant::now();
         pace.begin(start);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn time_without_work_is_made_up_for_only_a_little() {
+    async fn idle_time_is_caught_up_on_only_a_little() {
         let pace = pace();
         let start = Instant::now();
         sleep(Duration::from_secs(1)).await;

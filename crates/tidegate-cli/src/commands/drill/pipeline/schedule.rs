@@ -2,28 +2,28 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate_sim::report::ScheduleReport;
 
-/// Later than this is late.
+/// Delay after which a record counts as late.
 const LATE: Duration = Duration::from_millis(1);
-/// Errors are told apart to this …
+/// Resolution of delays …
 const STEP: Duration = Duration::from_micros(100);
-/// … and up to so many of it, 10 s: the counts have a bound.
+/// … and their maximum in steps, 10 s, which bounds the counts.
 const STEPS_MAX: u128 = 100_000;
 
-/// How well records were handed over when they were due.
+/// Delays between due time and sending of records.
 #[derive(Debug, Default)]
 pub struct Schedule {
     due: u64,
     unsent: u64,
     late: u64,
     max: Duration,
-    /// How many records were how late.
+    /// Records by delay in steps.
     errors: BTreeMap<u128, u64>,
 }
 
 // === impl Schedule ===
 
 impl Schedule {
-    pub fn handed_over(&mut self, error: Duration, records: u64) {
+    pub fn sent(&mut self, error: Duration, records: u64) {
         self.due += records;
         self.late += if error > LATE { records } else { 0 };
         self.max = self.max.max(error);
@@ -31,7 +31,7 @@ impl Schedule {
         *self.errors.entry(steps).or_default() += records;
     }
 
-    pub fn never(&mut self, records: u64) {
+    pub fn unsent(&mut self, records: u64) {
         self.due += records;
         self.unsent += records;
     }
@@ -68,11 +68,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_those_of_records() {
+    fn delays_are_those_of_records() {
         let mut schedule = Schedule::default();
-        schedule.handed_over(Duration::from_micros(300), 980);
-        schedule.handed_over(Duration::from_millis(7), 20);
-        schedule.never(3);
+        schedule.sent(Duration::from_micros(300), 980);
+        schedule.sent(Duration::from_millis(7), 20);
+        schedule.unsent(3);
         let report = schedule.report(4);
         assert_eq!((report.due, report.late, report.unsent), (1_003, 20, 3));
         assert!((report.error_p50_ms - 0.3).abs() < 1e-9, "{report:?}");

@@ -1,46 +1,45 @@
-use crate::commands::until_signal::failed;
 use crate::failure::Failure;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tidegate::client::{ClientConfig, IngestClient, Rejections, TrySendError};
+use tidegate::client::{ClientConfig, ClientTrySendError, IngestClient, Rejections};
 use tidegate::usage::UsageRecord;
 use tidegate_sim::pipeline::FlowRecorder;
 
-/// Records that one sender holds beside those that its client does. What is beyond that is lost, and counted.
+/// Records that a sender queues in front of its client. Further records are dropped and counted.
 const WAITING_MAX: u64 = 1_000_000;
 
-/// One who sends: a client, and what is due that it has no room for.
+/// Ingest client with a queue of due records in front.
 pub struct Sender {
     client: IngestClient,
-    /// Kept so that reports of what is refused have somewhere to go; they are counted by the client.
+    /// Keeps the channel of rejections open; the client counts them.
     _rejections: Rejections,
     record: UsageRecord,
-    /// When how many records were due that the client has no room for yet.
+    /// Queue: due time and count of records that the client has no room for.
     waiting: VecDeque<(Duration, u64)>,
     waiting_records: u64,
-    /// When how many records were due that are not durable yet. They are acknowledged in their order.
+    /// Due time and count of records that are sent and not acknowledged, in order.
     sent: VecDeque<(Duration, u64)>,
     issued: u64,
     acked: u64,
-    not_held: u64,
+    dropped: u64,
     failure: Option<String>,
 }
 
-/// What became of a sender's records.
+/// Totals of a sender.
 #[derive(Clone, Debug)]
 pub struct Sent {
     pub tenant: Arc<str>,
-    /// Records that its client took, numbered from 1 on by their quantity.
+    /// Records that the client accepted; their quantity numbers them from 1.
     pub issued: u64,
-    /// Those that the ingestion said are durable.
+    /// Records that the server acknowledged as durable.
     pub acked: u64,
-    /// Those that it refused for good.
+    /// Records that the server rejected permanently.
     pub rejected: u64,
-    /// Records that were due and that nobody had room for.
-    pub not_held: u64,
-    /// Records that are neither durable nor lost: they wait here.
-    pub held: u64,
+    /// Records that were dropped because the queue was full.
+    pub dropped: u64,
+    /// Records that are queued or sent and not acknowledged.
+    pub unacked_total: u64,
     pub resent: u64,
     pub failure: Option<String>,
 }
@@ -48,9 +47,9 @@ pub struct Sent {
 // === impl Sender ===
 
 impl Sender {
-    /// Connects; to be called within a runtime.
+    /// Connects; must be called within a runtime.
     pub fn new(address: &str, name: &str, batch_records: u32) -> Result<Self, Failure> {
-        let mut config = ClientConfig::new(name.parse().map_err(failed)?);
+        let mut config = ClientConfig::new(name.parse().map_err(Failure::runtime)?);
         config.batch.batch_records_max = batch_records;
         let (client, rejections) = IngestClient::connect(address, config)
             .map_err(|error| Failure::Runtime(error.to_string()))?;
@@ -70,28 +69,28 @@ impl Sender {
             sent: VecDeque::new(),
             issued: 0,
             acked: 0,
-            not_held: 0,
+            dropped: 0,
             failure: None,
         })
     }
 
-    /// Waits until the ingestion was reached.
+    /// Waits until the server has responded.
     pub async fn reached(&self) -> Result<(), String> {
         self.client.reached().await.map_err(|error| error.to_string())
     }
 
-    /// So many more records are due.
+    /// Queues records that are due.
     pub fn due(&mut self, at: Duration, records: u64) {
-        let held = records.min(WAITING_MAX.saturating_sub(self.waiting_records));
-        self.not_held += records - held;
-        if held > 0 {
-            self.waiting.push_back((at, held));
-            self.waiting_records += held;
+        let queued = records.min(WAITING_MAX.saturating_sub(self.waiting_records));
+        self.dropped += records - queued;
+        if queued > 0 {
+            self.waiting.push_back((at, queued));
+            self.waiting_records += queued;
         }
         self.push();
     }
 
-    /// Hands over what the client has room for.
+    /// Passes queued records on while the client has room.
     pub fn push(&mut self) {
         if self.waiting.is_empty() || self.failure.is_some() {
             return;
@@ -108,8 +107,8 @@ impl Sender {
                         self.issued += 1;
                         taken += 1;
                     }
-                    Err(TrySendError::Full) => is_full = true,
-                    Err(TrySendError::NotSent(error)) => {
+                    Err(ClientTrySendError::Full) => is_full = true,
+                    Err(ClientTrySendError::NotSent(error)) => {
                         self.failure = Some(error.to_string());
                         is_full = true;
                     }
@@ -128,24 +127,24 @@ impl Sender {
         }
     }
 
-    /// Counts what was acknowledged since it last looked.
-    pub fn look(&mut self, now: Duration, recorder: &mut FlowRecorder) {
+    /// Counts records that were acknowledged since the last call.
+    pub fn count_acks(&mut self, now: Duration, recorder: &mut FlowRecorder) {
         let acked = self.client.stats().records_acked;
         let mut more = acked.saturating_sub(self.acked);
         self.acked = acked;
         while more > 0 {
             let Some((due, count)) = self.sent.front_mut() else { return };
-            let these = more.min(*count);
-            recorder.stored(now, *due, these);
-            *count -= these;
-            more -= these;
+            let newly_acked = more.min(*count);
+            recorder.stored(now, *due, newly_acked);
+            *count -= newly_acked;
+            more -= newly_acked;
             if *count == 0 {
                 self.sent.pop_front();
             }
         }
     }
 
-    /// Whether something of it is not durable yet.
+    /// True while records are not acknowledged.
     pub fn is_waiting(&self) -> bool {
         let stats = self.client.stats();
         self.failure.is_none() && (self.waiting_records > 0 || stats.records_held > 0)
@@ -155,7 +154,7 @@ impl Sender {
         self.acked
     }
 
-    /// Ends it.
+    /// Closes the client; returns the totals.
     pub async fn end(self) -> Sent {
         let summary = self.client.close(Duration::ZERO).await;
         let unacked: u64 = summary.unacked.iter().map(|part| part.records.len() as u64).sum();
@@ -164,8 +163,8 @@ impl Sender {
             issued: self.issued,
             acked: summary.stats.records_acked,
             rejected: summary.stats.records_rejected,
-            not_held: self.not_held,
-            held: self.waiting_records + unacked,
+            dropped: self.dropped,
+            unacked_total: self.waiting_records + unacked,
             resent: summary.stats.records_resent,
             failure: self.failure.or_else(|| summary.error.map(|error| error.to_string())),
         }

@@ -1,0 +1,11 @@
+//! HTTP client of a running node's admin port, and the flag that names it.
+//! May use: `failure`.
+//! Must not know: commands, tasks, the terminal.
+
+mod flags;
+mod request;
+
+pub use flags::AdminFlag;
+pub use request::{
+    AdminRequest, AdminResponse, Connection, NoResponse, call, percent_encoded, runtime,
+};

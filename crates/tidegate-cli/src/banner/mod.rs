@@ -1,0 +1,11 @@
+//! Parts of the start banner that several serving commands print.
+//! May use: the server's views and reports.
+//! Must not know: commands, flags.
+
+mod chat_line;
+mod ingest;
+mod sandbox;
+
+pub use chat_line::chat_line;
+pub use ingest::{Ports, Tries};
+pub use sandbox::Sandbox;

@@ -1,0 +1,112 @@
+use crate::commands::{
+    cancel, config, drill, ingest, launch, logs, mock, send, sim, status, submit, tariff, tasks,
+    threshold, up, usage, worker,
+};
+use crate::failure::Failure;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Overload protection, usage metering and task execution in front of inference servers and workers
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, after_help = up::EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start the gateway, with ingestion and tasks
+    #[command(after_help = up::EXAMPLES)]
+    Up(up::UpFlags),
+    /// Submit a task: code that an executor runs
+    #[command(after_help = submit::EXAMPLES)]
+    Submit(submit::SubmitFlags),
+    /// Show one task, or task counts and executors
+    #[command(after_help = status::EXAMPLES)]
+    Status(status::StatusFlags),
+    /// List tasks, newest first
+    #[command(after_help = tasks::EXAMPLES)]
+    Tasks(tasks::TasksFlags),
+    /// Cancel tasks
+    #[command(after_help = cancel::EXAMPLES)]
+    Cancel(cancel::CancelFlags),
+    /// Show the output of a task
+    #[command(after_help = logs::EXAMPLES)]
+    Logs(logs::LogsFlags),
+    /// Start a mock inference server, for tests and drills
+    #[command(after_help = mock::EXAMPLES)]
+    Mock(mock::MockFlags),
+    /// Start a worker: an executor with slots for tasks
+    #[command(after_help = worker::EXAMPLES)]
+    Worker(worker::WorkerFlags),
+    /// Start only the ingestion of usage records
+    #[command(after_help = ingest::EXAMPLES)]
+    Ingest(ingest::IngestFlags),
+    /// Show usage and cost
+    #[command(after_help = usage::EXAMPLES)]
+    Usage(usage::UsageFlags),
+    /// Send usage records in line protocol to an ingest server; each record counts once
+    #[command(after_help = send::EXAMPLES)]
+    Send(send::SendFlags),
+    /// Show or change the busy thresholds of a running gateway
+    #[command(subcommand, after_help = threshold::EXAMPLES)]
+    Threshold(threshold::ThresholdCommand),
+    /// Check a tariff file and price examples
+    #[command(subcommand, after_help = tariff::EXAMPLES)]
+    Tariff(tariff::TariffCommand),
+    /// Run a scenario's load and faults on a real system and judge its expectations
+    #[command(after_help = drill::EXAMPLES)]
+    Drill(Box<drill::DrillFlags>),
+    /// Simulate a scenario in virtual time, or compare settings
+    #[command(after_help = sim::EXAMPLES)]
+    Sim(sim::SimFlags),
+    /// Write, check or show the configuration
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Stage of the sandbox launcher; started by the process executor
+    #[command(hide = true)]
+    Launch(launch::LaunchFlags),
+}
+
+// === impl Command ===
+
+impl Command {
+    /// Runs the command; the exit code is explained in [`exit_code`](crate::exit_code).
+    pub fn run(&self) -> Result<ExitCode, Failure> {
+        match self {
+            Self::Up(flags) => up::run(flags),
+            Self::Submit(flags) => submit::run(flags),
+            Self::Status(flags) => success(status::run(flags)),
+            Self::Tasks(flags) => success(tasks::run(flags)),
+            Self::Cancel(flags) => cancel::run(flags),
+            Self::Logs(flags) => success(logs::run(flags)),
+            Self::Mock(flags) => mock::run(flags),
+            Self::Worker(flags) => worker::run(flags),
+            Self::Ingest(flags) => ingest::run(flags),
+            Self::Usage(flags) => success(usage::run(flags)),
+            Self::Send(flags) => send::run(flags),
+            Self::Threshold(command) => success(threshold::run(command)),
+            Self::Tariff(command) => tariff::run(command),
+            Self::Drill(flags) => drill::run(flags),
+            Self::Sim(flags) => sim::run(flags),
+            Self::Config(command) => success(config::run(command)),
+            Self::Launch(flags) => Ok(launch::run(flags)),
+        }
+    }
+}
+
+fn success(result: Result<(), Failure>) -> Result<ExitCode, Failure> {
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,80 @@
+use super::banner::Banner;
+use super::flags::UpFlags;
+use crate::failure::Failure;
+use crate::shutdown::{self, UntilSignal};
+use crate::{config_loader, descriptor_limit, logging};
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use tidegate_server::config::{Config, Scheme, UpstreamTarget};
+use tidegate_server::gateway::Drained;
+use tidegate_server::node::{Node, NodeDrained, NodeError};
+use tidegate_server::tasks::manager::TaskNode;
+use tidegate_testkit::mock::{Mock, MockConfig};
+
+/// Names of the mock upstreams.
+const DEMO: [&str; 2] = ["mock-1", "mock-2"];
+
+/// Runs `tidegate up` until a signal ends it.
+pub fn run(flags: &UpFlags) -> Result<ExitCode, Failure> {
+    let sourced = config_loader::load(flags.file.path.as_deref(), &flags.settings)?;
+    let config = sourced.loaded.config;
+    logging::start(&config.log)?;
+    match &sourced.file {
+        Some(path) => tracing::info!(file = %path.display(), "configured"),
+        None => tracing::info!("configured without a file"),
+    }
+    serve(config)
+}
+
+fn serve(mut config: Config) -> Result<ExitCode, Failure> {
+    let grace = config.listen.shutdown_grace;
+    // Before anything starts, so that no signal is lost.
+    let until_signal = UntilSignal::listen()?;
+    descriptor_limit::raise(config.listen.connections_max + config.ingest.connections_max);
+    let demo = start_demo(&mut config)?;
+    let node = Node::start(config, !demo.is_empty()).map_err(not_started)?;
+    let capacity = node.tasks().and_then(TaskNode::capacity);
+    // A closed standard output is no reason to stop.
+    let _ = writeln!(io::stdout(), "{}", Banner::of(&node, capacity.as_ref()));
+    Ok(until_signal.then(grace, move || {
+        let code = report(node.shutdown());
+        drop(demo);
+        code
+    }))
+}
+
+/// Starts two mock inference servers if no upstream is configured.
+fn start_demo(config: &mut Config) -> Result<Vec<Mock>, Failure> {
+    if !config.upstreams.is_empty() {
+        return Ok(Vec::new());
+    }
+    let start = |name: &&str| Mock::start(MockConfig::small(name));
+    let mocks: Vec<Mock> =
+        DEMO.iter().map(start).collect::<io::Result<_>>().map_err(Failure::runtime)?;
+    config.upstreams.extend(mocks.iter().map(|mock| UpstreamTarget {
+        name: mock.address().to_string(),
+        scheme: Scheme::Http,
+        host: mock.address().ip().to_string(),
+        port: mock.address().port(),
+        models: None,
+    }));
+    Ok(mocks)
+}
+
+fn not_started(error: NodeError) -> Failure {
+    match error {
+        NodeError::Ingest(error) => error.into(),
+        error => Failure::runtime(error),
+    }
+}
+
+fn report(drained: NodeDrained) -> ExitCode {
+    match drained.gateway {
+        Drained { cut: 0 } => tracing::info!("drained: all requests in flight have finished"),
+        Drained { cut } => tracing::warn!(cut, "grace time exceeded: connections were cut off"),
+    }
+    match drained.ingest.map_or(ExitCode::SUCCESS, shutdown::flushed) {
+        code if !drained.panicked => code,
+        _ => ExitCode::FAILURE,
+    }
+}

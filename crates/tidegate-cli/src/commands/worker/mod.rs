@@ -1,0 +1,10 @@
+//! `tidegate worker`: an executor of tasks.
+//! May use: the server, `banner`, `config_loader`, `shutdown`.
+//! Must not know: other commands.
+
+mod executor;
+mod flags;
+mod run;
+
+pub use flags::{EXAMPLES, WorkerFlags};
+pub use run::run;

@@ -1,0 +1,98 @@
+use super::executor;
+use super::flags::WorkerFlags;
+use crate::banner::Sandbox;
+use crate::failure::Failure;
+use crate::shutdown::UntilSignal;
+use crate::{descriptor_limit, logging};
+use std::fmt;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+use tidegate_server::config::{LogConfig, LogFormat};
+use tidegate_server::tasks::execution::CapacityReport;
+use tidegate_server::tasks::executor::{
+    CONNECTIONS_MAX, Drained, ExecutorConfigError, Worker, WorkerError, worker_config_errors,
+};
+
+/// Start banner of `tidegate worker`: addresses, slots, runtimes, sandbox and examples.
+struct Banner {
+    url: String,
+    capacity: CapacityReport,
+}
+
+/// Runs `tidegate worker` until a signal ends it.
+pub fn run(flags: &WorkerFlags) -> Result<ExitCode, Failure> {
+    let config = executor::config(flags);
+    refuse(&worker_config_errors(flags.listen, &config))?;
+    logging::start(&LogConfig { level: flags.log_level.clone(), format: LogFormat::Text })?;
+    let runner = executor::runner(flags)?;
+    // Before the worker listens, so that no signal is lost.
+    let until_signal = UntilSignal::listen()?;
+    descriptor_limit::raise(CONNECTIONS_MAX as usize);
+    let worker = Worker::start(flags.listen, config, runner).map_err(|error| match error {
+        WorkerError::ConfigError(error) => Failure::Usage(format!("--{error}")),
+        WorkerError::Bind { .. } | WorkerError::System(_) => Failure::Runtime(error.to_string()),
+    })?;
+    let url = format!("http://{}", worker.address());
+    let banner = Banner { url, capacity: worker.executor().capacity() };
+    // A closed standard output is no reason to stop.
+    let _ = writeln!(io::stdout(), "{banner}");
+    let grace = Duration::from_millis(flags.grace_ms);
+    Ok(until_signal.then(grace, move || report(worker.shutdown(grace))))
+}
+
+fn refuse(errors: &[ExecutorConfigError]) -> Result<(), Failure> {
+    let text: Vec<_> = errors.iter().map(|error| format!("\n  --{error}")).collect();
+    match text.len() {
+        0 => Ok(()),
+        1 => Err(Failure::Usage(format!("1 error in the flags:{}", text.concat()))),
+        many => Err(Failure::Usage(format!("{many} errors in the flags:{}", text.concat()))),
+    }
+}
+
+/// Logs the result of the drain; returns the exit code.
+fn report(drained: Drained) -> ExitCode {
+    match drained {
+        Drained { stopped: 0, .. } => {
+            tracing::info!("drained: all executions have finished");
+            ExitCode::SUCCESS
+        }
+        Drained { stopped, left: 0 } => {
+            tracing::warn!(stopped, "grace time exceeded: running executions were stopped");
+            ExitCode::FAILURE
+        }
+        Drained { stopped, left } => {
+            tracing::error!(stopped, left, "executions did not stop after they were killed");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+// === impl Banner ===
+
+impl fmt::Display for Banner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url, capacity } = self;
+        let runtimes = match capacity.runtimes.is_empty() {
+            true => "any runtime".to_owned(),
+            false => capacity.runtimes.join(", "),
+        };
+        writeln!(f, "tidegate {} is worker {}", env!("CARGO_PKG_VERSION"), capacity.executor_id)?;
+        writeln!(f)?;
+        writeln!(f, "  clients    {url}  (/capacity /execute /reserve /executions/{{id}})")?;
+        writeln!(f, "  operators  {url}  (/health/live /health/ready /metrics)")?;
+        writeln!(f, "  slots      {}", capacity.max_concurrent)?;
+        writeln!(f, "  runs       {runtimes} (executor: {})", capacity.kind)?;
+        write!(f, "{}", Sandbox(&capacity.sandbox))?;
+        writeln!(f)?;
+        writeln!(f, "Try:")?;
+        writeln!(f, "  curl -s {url}/capacity")?;
+        writeln!(
+            f,
+            "  curl -s {url}/execute -d '{{\"eval_id\": \"one\", \"code\": \"print hello\"}}'"
+        )?;
+        writeln!(f, "  curl -s '{url}/executions/one?wait_ms=1000'")?;
+        writeln!(f)?;
+        write!(f, "Ctrl-C drains and stops; a second Ctrl-C stops at once.")
+    }
+}

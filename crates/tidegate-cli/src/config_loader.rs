@@ -1,0 +1,68 @@
+use crate::failure::Failure;
+use crate::logging;
+use crate::settings_flags::SettingFlags;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use tidegate_server::config::{CONFIG_VARIABLE, Loaded, Loader};
+
+/// Default configuration file, read if it exists.
+const DEFAULT_FILE: &str = "tidegate.toml";
+
+/// Configuration and its file.
+pub struct LoadedConfig {
+    pub loaded: Loaded,
+    pub file: Option<PathBuf>,
+}
+
+/// Loads the configuration from file, environment and flags.
+pub fn load(file: Option<&Path>, settings: &SettingFlags) -> Result<LoadedConfig, Failure> {
+    let mut loader = Loader::new().env(environment());
+    let file = chosen_file(file)?;
+    if let Some((path, contents)) = &file {
+        loader = loader.file(path.display().to_string(), contents);
+    }
+    for typed in settings.typed() {
+        loader = loader.flag(&typed.flag, &typed.key, &typed.value);
+    }
+    let loaded = loader.load()?;
+    logging::check(&loaded)?;
+    Ok(LoadedConfig { loaded, file: file.map(|(path, _)| path) })
+}
+
+/// Environment with lossy UTF-8: a setting that is not UTF-8 is then reported as an error.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
+    std::env::vars_os().map(move |(name, value)| (text(name), text(value)))
+}
+
+/// Path and contents of the file. A file that is named must exist.
+fn chosen_file(flag: Option<&Path>) -> Result<Option<(PathBuf, String)>, Failure> {
+    let variable = || std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from);
+    if let Some(path) = flag {
+        return read(path, "").map(|contents| Some((path.to_owned(), contents)));
+    }
+    if let Some(path) = variable() {
+        let named_by = format!(", which {CONFIG_VARIABLE} names");
+        return read(&path, &named_by).map(|contents| Some((path, contents)));
+    }
+    let path = PathBuf::from(DEFAULT_FILE);
+    if !path.exists() {
+        return Ok(None);
+    }
+    read(&path, "").map(|contents| Some((path, contents)))
+}
+
+fn read(path: &Path, named_by: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let shown = path.display();
+        Failure::Usage(match error.kind() {
+            ErrorKind::NotFound => format!(
+                "there is no configuration file {shown}{named_by}; make one with: tidegate config init {shown}"
+            ),
+            ErrorKind::InvalidData => {
+                format!("the configuration file {shown}{named_by} is not UTF-8 text")
+            }
+            _ => format!("can't read the configuration file {shown}{named_by}: {error}"),
+        })
+    })
+}

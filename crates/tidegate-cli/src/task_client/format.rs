@@ -1,0 +1,156 @@
+use std::time::{SystemTime, UNIX_EPOCH};
+use tidegate::task::TaskStatus;
+use tidegate_server::tasks::manager::TaskView;
+
+/// Unix time in milliseconds.
+pub fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Duration in its two largest units.
+pub fn span(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    let two = |large: u64, unit: &str, small: u64, small_unit: &str| match small {
+        0 => format!("{large} {unit}"),
+        _ => format!("{large} {unit} {small} {small_unit}"),
+    };
+    match seconds {
+        0 => format!("{ms} ms"),
+        1..10 => format!("{seconds}.{} s", ms % 1_000 / 100),
+        10..60 => format!("{seconds} s"),
+        60..3_600 => two(seconds / 60, "min", seconds % 60, "s"),
+        3_600..86_400 => two(seconds / 3_600, "h", seconds % 3_600 / 60, "min"),
+        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h"),
+    }
+}
+
+/// Age of a time; 0 for the future, because clocks of two machines may differ.
+pub fn ago(then_ms: u64, now_ms: u64) -> String {
+    format!("{} ago", span(now_ms.saturating_sub(then_ms)))
+}
+
+/// Status of a task in one line.
+pub fn status_line(view: &TaskView, now_ms: u64) -> String {
+    let mut text = view.status.to_string();
+    match view.status {
+        TaskStatus::Queued => text += &queue_text(view, now_ms),
+        TaskStatus::Provisioning | TaskStatus::Running => {
+            if let Some(executor) = &view.executor {
+                text += &format!(" on {executor}");
+            }
+            if let Some(started_ms) = view.started_ms {
+                text += &format!(" for {}", span(now_ms.saturating_sub(started_ms)));
+            }
+        }
+        TaskStatus::Succeeded | TaskStatus::Failed | TaskStatus::Cancelled => {
+            if let Some(ran_ms) = view.ran_ms {
+                text += &format!(" after {}", span(ran_ms));
+            }
+        }
+    }
+    if view.cancel_requested && !view.status.is_over() {
+        text += ", cancel requested";
+    }
+    text
+}
+
+fn queue_text(view: &TaskView, now_ms: u64) -> String {
+    let mut text = String::new();
+    match view.queue_position {
+        Some(0) => text += ", next in the queue",
+        Some(before) => text += &format!(", queue position {before}"),
+        None => {}
+    }
+    match (view.not_before_ms, view.estimated_wait_ms) {
+        (Some(then), _) if then > now_ms => {
+            text += &format!(", retry in {}", span(then - now_ms));
+        }
+        (_, Some(wait_ms)) => text += &format!(", estimated wait {}", span(wait_ms)),
+        _ => {}
+    }
+    text
+}
+
+/// Reason of the end of a task or its last attempt, with exit code and message.
+pub fn end_reason(view: &TaskView) -> Option<String> {
+    let reason = view.reason?;
+    let mut text = reason.to_string();
+    if let Some(code) = view.exit_code {
+        text += &format!(" {code}");
+    }
+    if !view.message.is_empty() {
+        text += &format!(": {}", view.message);
+    }
+    if !view.stopped.is_empty() {
+        text += &format!(" (stopped: {})", view.stopped.join(", "));
+    }
+    Some(text)
+}
+
+/// Queued task for tests.
+#[cfg(test)]
+pub fn example() -> TaskView {
+    let json = serde_json::json!({
+        "id": "a", "status": "queued", "runtime": "sh", "priority": "normal", "timeout_ms": 60_000,
+        "retries": 2, "attempt": 0, "failures": 0, "losses": 0, "submitted_ms": 1_000,
+    });
+    serde_json::from_value(json).unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate::task::EndReason;
+
+    #[test]
+    fn spans_have_two_units() {
+        let table = [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1_000, "1.0 s"),
+            (9_990, "9.9 s"),
+            (10_999, "10 s"),
+            (60_000, "1 min"),
+            (125_000, "2 min 5 s"),
+            (3_600_000, "1 h"),
+            (3_725_000, "1 h 2 min"),
+            (86_400_000, "1 d"),
+            (100 * 3_600_000, "4 d 4 h"),
+            (u64::MAX, "213503982334 d 14 h"),
+        ];
+        for (ms, expected) in table {
+            assert_eq!(span(ms), expected);
+        }
+        assert_eq!(ago(5_000, 2_000), "0 ms ago", "a clock that is behind");
+    }
+
+    #[test]
+    fn a_line_has_the_status() {
+        let mut view = example();
+        assert_eq!(status_line(&view, 0), "queued");
+        (view.queue_position, view.estimated_wait_ms) = (Some(3), Some(12_345));
+        assert_eq!(status_line(&view, 0), "queued, queue position 3, estimated wait 12 s");
+        (view.queue_position, view.not_before_ms) = (Some(0), Some(4_000));
+        assert_eq!(status_line(&view, 1_000), "queued, next in the queue, retry in 3.0 s");
+        view.status = TaskStatus::Running;
+        (view.executor, view.started_ms) = (Some("w1".into()), Some(1_000));
+        view.cancel_requested = true;
+        assert_eq!(status_line(&view, 63_000), "running on w1 for 1 min 2 s, cancel requested");
+        (view.status, view.ran_ms) = (TaskStatus::Failed, Some(850));
+        assert_eq!(status_line(&view, 0), "failed after 850 ms");
+    }
+
+    #[test]
+    fn an_end_reason_has_its_name() {
+        let mut view = example();
+        assert_eq!(end_reason(&view), None);
+        (view.reason, view.exit_code) = (Some(EndReason::Exit), Some(3));
+        assert_eq!(end_reason(&view).unwrap(), "exit 3");
+        (view.reason, view.exit_code) = (Some(EndReason::MemoryLimit), None);
+        view.message = "more than 256 MiB".into();
+        view.stopped = vec!["leftover_processes".into()];
+        let expected = "memory_limit: more than 256 MiB (stopped: leftover_processes)";
+        assert_eq!(end_reason(&view).unwrap(), expected);
+    }
+}

@@ -1,0 +1,15 @@
+//! The load of one upstream, by rank: what it reports, and what was sent to it since.
+//!
+//! May use the thresholds. Must not know other upstreams, or how one is chosen.
+
+mod account;
+mod charge;
+mod rank;
+mod report;
+mod sums;
+mod view;
+
+pub use account::{LoadAccount, OnSilence, RANKS_MAX, RankReport, Standing, Ticket};
+pub use charge::{Charge, ChargeRule};
+pub use report::{KvUsage, LoadReport};
+pub use view::RankView;

@@ -1,0 +1,121 @@
+use crate::routing::availability::{FreeSet, Loads};
+use serde::{Deserialize, Serialize};
+
+/// The choice among upstreams that have room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pick {
+    /// The better of two drawn at random, by requests in flight times latency.
+    #[default]
+    PowerOfTwo,
+    /// Each in turn.
+    RoundRobin,
+    /// One drawn at random.
+    Random,
+    /// The one with the fewest requests.
+    LeastLoaded,
+    /// The one that the request names; without a name as [`Pick::PowerOfTwo`].
+    Direct,
+}
+
+// === impl Pick ===
+
+impl Pick {
+    /// Every pick.
+    pub const ALL: [Self; 5] =
+        [Self::PowerOfTwo, Self::RoundRobin, Self::Random, Self::LeastLoaded, Self::Direct];
+
+    /// Chooses among the members of `free`, with their loads, their costs, a random number and the number of this
+    /// turn.
+    ///
+    /// Returns `None` when the set is empty, also because the last member left meanwhile.
+    #[must_use]
+    pub fn choose(
+        self,
+        free: &FreeSet,
+        loads: &Loads,
+        cost: impl Fn(usize) -> u64,
+        draw: u64,
+        turn: u64,
+    ) -> Option<usize> {
+        match self {
+            Self::PowerOfTwo | Self::Direct => better_of_two(free, cost, draw),
+            Self::RoundRobin => {
+                let size = free.len().max(1) as u64;
+                free.nth((turn % size) as usize).or_else(|| free.next_from(0))
+            }
+            Self::Random => {
+                let size = free.len().max(1) as u64;
+                free.nth((draw % size) as usize).or_else(|| free.next_from(0))
+            }
+            Self::LeastLoaded => loads.least(draw as u32 as usize),
+        }
+    }
+}
+
+fn better_of_two(free: &FreeSet, cost: impl Fn(usize) -> u64, draw: u64) -> Option<usize> {
+    let size = free.len();
+    if size < 2 {
+        return free.next_from(0);
+    }
+    let first = draw as u32 as usize % size;
+    // Never the same twice: an offset of 1 … size − 1.
+    let offset = 1 + (draw >> 32) as usize % (size - 1);
+    let (a, b) = match (free.nth(first), free.nth((first + offset) % size)) {
+        (Some(a), Some(b)) => (a, b),
+        (one, other) => return one.or(other).or_else(|| free.next_from(0)),
+    };
+    Some(if cost(a) <= cost(b) { a } else { b })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Chooses among upstreams whose cost is also their load.
+    fn choose(pick: Pick, free: &FreeSet, costs: &[u64], draw: u64, turn: u64) -> Option<usize> {
+        let loads = Loads::new(costs.len());
+        free.iter().for_each(|number| loads.set(number, Some(costs[number])));
+        pick.choose(free, &loads, |number| costs[number], draw, turn)
+    }
+
+    fn all(size: usize) -> FreeSet {
+        let set = FreeSet::new(size);
+        (0..size).for_each(|number| set.set(number, true));
+        set
+    }
+
+    /// Enough draws to reach every pair of a small fleet.
+    fn draws() -> impl Iterator<Item = u64> {
+        (0..64u64).map(|n| n | (n / 8) << 32)
+    }
+
+    #[test]
+    fn every_pick_reaches_everyone_who_is_as_good_and_nobody_who_has_no_room() {
+        let free = all(5);
+        free.set(3, false);
+        for pick in Pick::ALL {
+            let mut seen = [0; 5];
+            for (turn, draw) in draws().enumerate() {
+                seen[choose(pick, &free, &[1; 5], draw, turn as u64).unwrap()] += 1;
+            }
+            assert_eq!(seen.map(|times| times > 0), [true, true, true, false, true], "{pick:?}");
+        }
+    }
+
+    #[test]
+    fn the_cheaper_of_two_and_the_least_loaded_win() {
+        let free = all(2);
+        for pick in [Pick::PowerOfTwo, Pick::LeastLoaded, Pick::Direct] {
+            assert!(draws().all(|draw| choose(pick, &free, &[9, 1], draw, 0) == Some(1)));
+        }
+    }
+
+    #[test]
+    fn nobody_is_chosen_where_nobody_is() {
+        let nobody = FreeSet::new(9);
+        for pick in Pick::ALL {
+            assert_eq!(choose(pick, &nobody, &[], 7, 7), None, "{pick:?}");
+        }
+    }
+}

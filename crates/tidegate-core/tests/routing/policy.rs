@@ -1,0 +1,221 @@
+//! The routing policy over a pool in memory: slots are exact, exclusions hold, and a refusal says why.
+
+use std::time::Duration;
+use tidegate_core::admission::{MessagePriority, RetryBounds};
+use tidegate_core::rng::Rng;
+use tidegate_core::routing::{
+    Availability, AvailabilityEntry, BusyThresholds, Charge, Demand, DrainAdvisor, LaneThresholds,
+    LoadAccount, LoadReport, OnSilence, Overload, Pick, Pool, RouteError, RouteQuery,
+    RoutingPolicy, Shares, Threshold, Ticket,
+};
+
+struct Upstreams {
+    accounts: Vec<(LoadAccount, AvailabilityEntry)>,
+    up: Vec<bool>,
+    thresholds: LaneThresholds,
+    availability: Availability,
+    demand: Demand,
+    excluded: Vec<usize>,
+}
+
+impl Upstreams {
+    /// Upstreams that take `slots` requests each.
+    fn new(count: usize, slots: u64) -> Self {
+        let all = BusyThresholds { active_requests: Some(slots), ..BusyThresholds::OFF };
+        let thresholds = LaneThresholds::new(all, Shares::default());
+        let account =
+            |index| (LoadAccount::new(OnSilence::Free), AvailabilityEntry::new(index, thresholds));
+        let mut upstreams = Self {
+            accounts: (0..count).map(account).collect(),
+            up: vec![true; count],
+            thresholds,
+            availability: Availability::new(count),
+            demand: Demand::new(RetryBounds::default().min),
+            excluded: Vec::new(),
+        };
+        (0..count).for_each(|index| upstreams.publish(index));
+        upstreams
+    }
+
+    fn publish(&mut self, index: usize) {
+        let (account, entry) = &mut self.accounts[index];
+        let shown = entry.judge(account, self.up[index]);
+        entry.publish(&self.availability, shown, account.requests());
+    }
+
+    fn set_up(&mut self, index: usize, up: bool) {
+        self.up[index] = up;
+        self.publish(index);
+    }
+
+    fn release(&mut self, (index, ticket): (usize, Ticket)) {
+        self.accounts[index].0.release(ticket);
+        self.demand.end();
+        self.publish(index);
+    }
+}
+
+impl Pool for Upstreams {
+    type Reservation = (usize, Ticket);
+
+    fn availability(&self) -> &Availability {
+        &self.availability
+    }
+
+    fn demand(&self) -> &Demand {
+        &self.demand
+    }
+
+    fn is_excluded(&self, index: usize) -> bool {
+        self.excluded.contains(&index)
+    }
+
+    fn cost(&self, index: usize) -> u64 {
+        self.accounts[index].0.outstanding()
+    }
+
+    fn try_reserve(&mut self, index: usize, judged: MessagePriority) -> Option<(usize, Ticket)> {
+        let thresholds = *self.thresholds.of(judged);
+        let ticket = self.accounts[index].0.try_charge(Charge::LEAST, &thresholds).ok()?;
+        self.demand.begin();
+        self.publish(index);
+        Some((index, ticket))
+    }
+}
+
+fn query(draw: u64) -> RouteQuery {
+    let (priority, now) = (MessagePriority::Normal, Duration::from_secs(1));
+    RouteQuery { priority, dry_run: false, draw, now }
+}
+
+fn policy(pick: Pick) -> RoutingPolicy {
+    RoutingPolicy::new(pick, RetryBounds::default())
+}
+
+/// Routes until a refusal.
+fn fill(policy: &RoutingPolicy, upstreams: &mut Upstreams) -> (Vec<(usize, Ticket)>, RouteError) {
+    let (mut rng, mut reserved) = (Rng::new(7), Vec::new());
+    loop {
+        match policy.route(upstreams, &query(rng.next_u64())) {
+            Ok(slot) => reserved.push(slot),
+            Err(error) => return (reserved, error),
+        }
+    }
+}
+
+#[test]
+fn every_pick_fills_exactly_all_slots_and_then_says_which_threshold_is_exceeded() {
+    for pick in Pick::ALL {
+        let mut upstreams = Upstreams::new(70, 3);
+        let policy = policy(pick);
+        let (mut reserved, refused) = fill(&policy, &mut upstreams);
+        assert_eq!(reserved.len(), 210, "{pick:?}");
+        let RouteError::Overloaded(Overload { busy, total, threshold, .. }) = refused else {
+            panic!("{pick:?}: {refused}");
+        };
+        assert_eq!((busy, total, threshold), (70, 70, Some(Threshold::ActiveRequests)));
+        assert_eq!((upstreams.demand.in_flight(), upstreams.demand.refused()), (210, 1));
+        let last = reserved.pop().expect("210 slots");
+        let freed = last.0;
+        upstreams.release(last);
+        let again = policy.route(&mut upstreams, &query(3)).map(|(index, _)| index);
+        assert_eq!(again, Ok(freed), "{pick:?}: the only free slot is found from any draw");
+    }
+}
+
+#[test]
+fn an_excluded_upstream_gets_nothing() {
+    for pick in Pick::ALL {
+        let mut upstreams = Upstreams::new(3, 2);
+        upstreams.excluded = vec![1];
+        let (reserved, refused) = fill(&policy(pick), &mut upstreams);
+        assert_eq!(reserved.len(), 4, "{pick:?}");
+        assert!(reserved.iter().all(|(index, _)| *index != 1));
+        assert!(matches!(refused, RouteError::Overloaded(_)), "{refused}");
+        upstreams.excluded = vec![0, 1, 2];
+        let none = policy(pick).route(&mut upstreams, &query(1)).map(|(index, _)| index);
+        assert_eq!(none, Err(RouteError::Exhausted));
+    }
+}
+
+#[test]
+fn when_all_are_down_they_are_tried_within_their_thresholds() {
+    let mut upstreams = Upstreams::new(2, 1);
+    (0..2).for_each(|index| upstreams.set_up(index, false));
+    let policy = policy(Pick::PowerOfTwo);
+    let room = |upstreams: &Upstreams| {
+        let (availability, demand) = (&upstreams.availability, &upstreams.demand);
+        let normal = MessagePriority::Normal;
+        RoutingPolicy::has_room(availability, demand, normal, Duration::from_secs(1))
+    };
+    assert!(room(&upstreams), "one that is down is tried");
+    let (reserved, refused) = fill(&policy, &mut upstreams);
+    assert_eq!(reserved.len(), 2);
+    assert!(matches!(refused, RouteError::Overloaded(Overload { busy: 2, total: 2, .. })));
+    upstreams.set_up(0, true);
+    assert!(!room(&upstreams), "the only one that is up is busy");
+}
+
+#[test]
+fn a_named_upstream_is_the_only_one_that_is_tried() {
+    let mut upstreams = Upstreams::new(2, 1);
+    let policy = policy(Pick::Direct);
+    let to = |upstreams: &mut Upstreams, index| {
+        policy.route_to(upstreams, index, &query(0)).map(|(index, _)| index)
+    };
+    assert_eq!(to(&mut upstreams, Some(1)), Ok(1));
+    assert_eq!(to(&mut upstreams, None), Err(RouteError::UnknownUpstream));
+    let refused = to(&mut upstreams, Some(1)).unwrap_err();
+    assert!(matches!(refused, RouteError::Overloaded(Overload { busy: 1, total: 1, .. })));
+    upstreams.excluded = vec![0];
+    assert_eq!(to(&mut upstreams, Some(0)), Err(RouteError::Exhausted));
+}
+
+#[test]
+fn a_dry_run_counts_no_refusal_and_still_finds_an_upstream() {
+    let mut upstreams = Upstreams::new(2, 1);
+    let policy = policy(Pick::PowerOfTwo);
+    let (_reserved, _) = fill(&policy, &mut upstreams);
+    let dry = RouteQuery { dry_run: true, ..query(5) };
+    let counted = upstreams.demand.refused();
+    assert!(policy.route(&mut upstreams, &dry).is_err());
+    assert_eq!(upstreams.demand.refused(), counted);
+    upstreams.excluded = vec![0];
+    assert_eq!(policy.choose_anyway(&upstreams, &dry), Some(1));
+    upstreams.excluded = vec![0, 1];
+    assert_eq!(policy.choose_anyway(&upstreams, &dry), None);
+}
+
+#[test]
+fn without_a_ready_upstream_the_refusal_says_so() {
+    let none = policy(Pick::Random).route(&mut Upstreams::new(0, 1), &query(1));
+    assert_eq!(none.map(|_| ()), Err(RouteError::NoUpstreams { total: 0, starting: 0 }));
+    let mut upstreams = Upstreams::new(1, 1);
+    let starting = LoadReport { kv_total_blocks: Some(0), ..LoadReport::default() };
+    upstreams.accounts[0].0.record_report(0, starting, Duration::from_secs(1));
+    upstreams.publish(0);
+    let none = policy(Pick::Random).route(&mut upstreams, &query(1)).map(|_| ());
+    assert_eq!(none, Err(RouteError::NoUpstreams { total: 1, starting: 1 }));
+}
+
+#[test]
+fn advice_follows_the_drain_rate_and_is_spread_within_its_bounds() {
+    let mut upstreams = Upstreams::new(1, 8);
+    let policy = policy(Pick::PowerOfTwo);
+    let mut advisor = DrainAdvisor::new(RetryBounds::default());
+    let (mut reserved, _) = fill(&policy, &mut upstreams);
+    for tick in 0..200_u64 {
+        if let Some(slot) = reserved.pop() {
+            upstreams.release(slot);
+            reserved.extend(policy.route(&mut upstreams, &query(tick)));
+        }
+        upstreams.demand.observe(&mut advisor, Duration::from_millis(1_000 + tick * 100));
+    }
+    let advice = upstreams.demand.advice();
+    assert!(
+        (Duration::from_millis(50)..Duration::from_millis(200)).contains(&advice),
+        "{advice:?}"
+    );
+    let waits = [0; 16].map(|_| policy.retry_after(&upstreams.demand));
+    assert!(waits.iter().any(|wait| *wait != waits[0]), "{waits:?}");
+}

@@ -1,0 +1,17 @@
+//! The sections and lists of the configuration: every setting is declared here, once.
+//! Uses the schema, values, policies and errors.
+//! Must not know the layers that give values.
+
+mod clients;
+mod gateway;
+mod ingest;
+mod routes;
+mod routing;
+mod tasks;
+
+pub use clients::{Client, ClientSettings, clients};
+pub use gateway::*;
+pub use ingest::{IngestConfig, IngestSettings};
+pub use routes::{HeaderMatch, RouteRule, RouteSettings, routes};
+pub use routing::*;
+pub use tasks::*;

@@ -1,0 +1,15 @@
+//! Values of settings: input of the layers, kinds, shapes of texts, and the Rust types they become.
+//! Uses origins and errors of the configuration, and the enums of `tidegate`.
+//! Must not know which settings exist.
+
+mod choice;
+mod kind;
+mod raw;
+pub mod shape;
+mod upstream_url;
+
+pub(in crate::config) use choice::choices;
+pub use choice::{Choice, name_of};
+pub use kind::*;
+pub use raw::{Raw, masked};
+pub use upstream_url::{Scheme, UpstreamTarget};

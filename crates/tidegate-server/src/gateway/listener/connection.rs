@@ -1,0 +1,124 @@
+use super::client_io::ClientIo;
+use crate::gateway::activity::{Activity, Order};
+use crate::gateway::proxy::{ClientContext, ThreadProxy, serve};
+use crate::gateway::telemetry::ThreadMetrics;
+use crate::http::wire::H2_PING_EVERY;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+/// A connection of a client, just accepted.
+pub struct Accepted {
+    pub tcp: std::net::TcpStream,
+    pub peer: SocketAddr,
+    pub counted: CountedConnection,
+}
+
+/// Serves a client until one of both ends it.
+pub async fn serve_client(
+    thread: Arc<ThreadProxy>,
+    accepted: Accepted,
+    activity: Arc<Activity>,
+    tls: Option<TlsAcceptor>,
+) {
+    let _counted = accepted.counted;
+    let peer = accepted.peer;
+    let Ok(tcp) = TcpStream::from_std(accepted.tcp) else { return };
+    let io = ClientIo::new(tcp, Arc::clone(&activity));
+    let limit = thread.header_timeout();
+    let client = ClientContext::new(thread, peer, tls.is_some(), Arc::clone(&activity));
+    let client = Arc::new(client);
+    match tls {
+        None => serve_http(client, io, peer, &activity).await,
+        Some(tls) => match timeout(limit, tls.accept(io)).await {
+            Ok(Ok(stream)) => serve_http(client, stream, peer, &activity).await,
+            Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+            Err(_elapsed) => tracing::debug!(%peer, "TLS handshake timed out"),
+        },
+    }
+    if let Some(tunnel) = activity.take_tunnel() {
+        follow(tunnel, &activity).await;
+    }
+}
+
+/// Stays with a connection that goes on as a tunnel, so that it is counted, drained and cut like any other.
+async fn follow(mut tunnel: JoinHandle<()>, activity: &Activity) {
+    poll_fn(|cx| {
+        if activity.order() == Order::Cut {
+            tunnel.abort();
+        }
+        Pin::new(&mut tunnel).poll(cx).map(drop)
+    })
+    .await;
+}
+
+async fn serve_http<S>(client: Arc<ClientContext>, stream: S, peer: SocketAddr, activity: &Activity)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let builder = http_builder();
+    let service = service_fn(move |request| serve(Arc::clone(&client), request));
+    let mut connection =
+        pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+    let (mut listening, mut ending) = (false, false);
+    let ended = poll_fn(|cx| {
+        if !listening {
+            activity.wake_on_order(cx.waker());
+            listening = true;
+        }
+        match activity.order() {
+            Order::Go => {}
+            Order::End if ending => {}
+            Order::End => {
+                connection.as_mut().graceful_shutdown();
+                ending = true;
+            }
+            Order::Cut => return Poll::Ready(Ok(())),
+        }
+        connection.as_mut().poll(cx)
+    });
+    if let Err(error) = ended.await {
+        tracing::debug!(%peer, %error, "client connection ended");
+    }
+}
+
+/// HTTP/1.1, or HTTP/2 with prior knowledge; under TLS the client's first bytes tell as well.
+fn http_builder() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    // Answers are mostly small, and one flat write costs less than gathering two pieces does.
+    // Quiet connections are closed by `ConnectionReaper`, which needs no timer a request as hyper's own would.
+    builder.http1().header_read_timeout(None).writev(false);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(H2_PING_EVERY)
+        .adaptive_window(true)
+        .max_concurrent_streams(1024);
+    builder
+}
+
+/// Keeps the count of a thread's connections right, from the moment it is chosen and however they end.
+pub struct CountedConnection(Arc<ThreadMetrics>);
+
+impl CountedConnection {
+    pub fn new(metrics: &Arc<ThreadMetrics>) -> Self {
+        metrics.connected();
+        Self(Arc::clone(metrics))
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        self.0.disconnected();
+    }
+}

@@ -1,0 +1,317 @@
+use super::request::OutgoingHead;
+use super::selection::Selection;
+use super::{ProxyError, ThreadProxy};
+use crate::config::Orca;
+use crate::gateway::load::orca;
+use crate::gateway::upstream::{Reservation, TriedUpstreams};
+use crate::http::RejectionCause;
+use crate::http::client::{Connection, HttpVersion, UploadBody, UploadWatch};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use hyper::body::Incoming;
+use std::future::pending;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// The number of reused connections that may turn out to be closed before their upstream is taken for
+/// broken.
+const STALE_MAX: u32 = 1;
+
+/// A copy of a request for a second attempt: only made when a retry is safe.
+struct Spare {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: UploadBody,
+}
+
+/// A request that got no answer.
+enum Unanswered {
+    /// The request was not sent.
+    Unsent(Box<Request<UploadBody>>),
+    /// The request may have begun, and may be sent again all the same.
+    Again(Box<Request<UploadBody>>, ProxyError),
+    Failed(ProxyError),
+}
+
+/// A request that is sent to upstreams until one responds.
+pub struct Dispatch<'a> {
+    pub thread: &'a ThreadProxy,
+    pub head: &'a OutgoingHead,
+    pub selection: &'a Selection,
+    pub upload: Option<Arc<UploadWatch>>,
+    pub grpc: bool,
+    /// The whole body, if the request may be repeated: its method is idempotent, or the client says so.
+    pub replay: Option<Vec<Bytes>>,
+}
+
+// === impl Offer ===
+
+impl Dispatch<'_> {
+    /// Sends the request to an upstream and waits for the head of its answer.
+    ///
+    /// A request that certainly was not sent goes to another upstream when one fails. One that may have begun is
+    /// repeated only if that is safe, and within the gateway's budget of retries.
+    ///
+    /// # Errors
+    ///
+    /// The last failure, when nobody is left to try.
+    pub async fn send(
+        &self,
+        mut request: Request<UploadBody>,
+        first: Reservation,
+    ) -> Result<(Response<Incoming>, Reservation, Connection), ProxyError> {
+        let mut next = Some(first);
+        let mut tried = TriedUpstreams::default();
+        let mut last = ProxyError::NoUpstream;
+        let mut stale = 0;
+        while !tried.is_full() {
+            let reservation =
+                match next.take().map_or_else(|| self.selection.reserve(self.thread, &tried), Ok) {
+                    Ok(reservation) => reservation,
+                    Err(ProxyError::NoUpstream) => break,
+                    Err(refused) => return Err(refused),
+                };
+            let (mut reservation, connection) = match self.reach(reservation, &mut tried).await {
+                Ok(reached) => reached,
+                Err((error, true)) => {
+                    last = error;
+                    continue;
+                }
+                Err((error, false)) => return Err(error),
+            };
+            // A connection that was used before may just have been closed, which says nothing about its
+            // upstream; but not for ever, or a peer that takes and drops would be asked so.
+            let forgiven = connection.was_reused() && stale < STALE_MAX;
+            if forgiven {
+                stale += 1;
+            } else {
+                tried.insert(reservation.upstream().id());
+            }
+            match self.attempt(request, &mut reservation, connection).await {
+                Ok((response, connection)) => return Ok((response, reservation, connection)),
+                Err(Unanswered::Unsent(unsent)) => request = *unsent,
+                Err(Unanswered::Again(again, error)) => {
+                    if !forgiven {
+                        reservation.failed();
+                        if !self.thread.may_retry() {
+                            return Err(error);
+                        }
+                    }
+                    reservation.upstream().count_repeat();
+                    last = error;
+                    request = *again;
+                }
+                Err(Unanswered::Failed(error)) => {
+                    if !error.is_clients() {
+                        reservation.failed();
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Err(last)
+    }
+
+    /// Waits for the request's turn, and gets a connection. With the error: whether another may be tried.
+    async fn reach(
+        &self,
+        reservation: Reservation,
+        tried: &mut TriedUpstreams,
+    ) -> Result<(Reservation, Connection), (ProxyError, bool)> {
+        let reservation = match self.selection.wait_in_queue(self.thread, reservation).await {
+            Ok(reservation) => reservation,
+            Err((reservation, rejection)) => {
+                tried.insert(reservation.upstream().id());
+                let another = matches!(
+                    rejection.cause,
+                    RejectionCause::QueueFull { .. } | RejectionCause::UpstreamShare
+                );
+                return Err((rejection.into(), another));
+            }
+        };
+        let upstream = reservation.upstream();
+        upstream.count_sent();
+        match self.thread.pool.checkout(upstream.endpoint(), self.version()).await {
+            Ok(connection) => {
+                if !connection.was_reused() {
+                    upstream.note(None);
+                }
+                Ok((reservation, connection))
+            }
+            Err(source) => {
+                reservation.failed();
+                upstream.note(Some(&source));
+                tried.insert(upstream.id());
+                Err((ProxyError::Connect { upstream: upstream.name().to_owned(), source }, true))
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        mut request: Request<UploadBody>,
+        reservation: &mut Reservation,
+        mut connection: Connection,
+    ) -> Result<(Response<Incoming>, Connection), Unanswered> {
+        let upstream = Arc::clone(reservation.upstream());
+        let upstream = &*upstream;
+        self.address(&mut request, reservation, connection.is_h2()).map_err(Unanswered::Failed)?;
+        let spare =
+            self.replay.as_ref().map(|body| Spare::of(&request, body, self.upload.as_ref()));
+        let limit = self.thread.config.proxy.response_timeout;
+        let sent_at = Instant::now();
+        let answer = {
+            let sent = pin!(connection.send(request));
+            head_within(limit, sent, self.upload.as_deref(), || reservation.sent()).await
+        };
+        let mut failure = match answer {
+            Ok(Ok(mut response)) => {
+                self.note_answer(reservation, &mut response, sent_at);
+                return Ok((response, connection));
+            }
+            Ok(Err(failure)) => failure,
+            Err(Late::Upstream) => {
+                let upstream = upstream.name().to_owned();
+                let error = ProxyError::ResponseTimeout { upstream, after: limit };
+                return Err(Unanswered::Failed(error));
+            }
+            Err(Late::Client) => {
+                return Err(Unanswered::Failed(ProxyError::UploadStalled { after: limit }));
+            }
+        };
+        if let Some(unsent) = failure.take_message() {
+            return Err(Unanswered::Unsent(Box::new(unsent)));
+        }
+        if self.upload.as_ref().is_some_and(|upload| upload.is_broken()) {
+            return Err(Unanswered::Failed(ProxyError::UploadBroken));
+        }
+        let (upstream, source) = (upstream.name().to_owned(), failure.into_error());
+        let error = ProxyError::Reset { upstream, source };
+        Err(match spare {
+            Some(spare) => Unanswered::Again(Box::new(spare.into_request()), error),
+            None => Unanswered::Failed(error),
+        })
+    }
+
+    /// Learns from the head of an answer. What it says of the load is for this gateway, not for the client.
+    fn note_answer(
+        &self,
+        reservation: &Reservation,
+        response: &mut Response<Incoming>,
+        sent_at: Instant,
+    ) {
+        let read = self.thread.config.routing.orca != Orca::Off;
+        let report = || if read { orca::parse(response.headers()) } else { None };
+        reservation.answered(response.status(), sent_at.elapsed(), report);
+        if self.head.hides_load() {
+            response.headers_mut().remove(&orca::RESPONSE_HEADER);
+        }
+    }
+
+    /// The version that the request needs. gRPC exists over HTTP/2 alone, upgrades over HTTP/1.1 alone.
+    fn version(&self) -> HttpVersion {
+        if self.head.wants_upgrade() {
+            HttpVersion::Http1
+        } else if self.grpc {
+            HttpVersion::Http2
+        } else {
+            HttpVersion::Any
+        }
+    }
+
+    fn address(
+        &self,
+        request: &mut Request<UploadBody>,
+        reservation: &Reservation,
+        h2: bool,
+    ) -> Result<(), ProxyError> {
+        let mut uri = std::mem::take(request.uri_mut());
+        let policy = self.thread.config.proxy.host;
+        *request.version_mut() = self.head.address(
+            &mut uri,
+            request.headers_mut(),
+            reservation.upstream().endpoint(),
+            h2,
+            policy,
+        )?;
+        *request.uri_mut() = uri;
+        if let Some(name) = &self.thread.config.routing.rank_header {
+            request.headers_mut().insert(name, HeaderValue::from(reservation.rank()));
+        }
+        Ok(())
+    }
+}
+
+/// The side that did not send in time.
+enum Late {
+    Upstream,
+    Client,
+}
+
+/// Waits for an answer for as long as is allowed after the last piece of the request went out, and tells when
+/// that was.
+async fn head_within<T>(
+    limit: Duration,
+    mut sent: Pin<&mut impl Future<Output = T>>,
+    upload: Option<&UploadWatch>,
+    mut on_sent: impl FnMut(),
+) -> Result<T, Late> {
+    let mut timer = pin!(sleep(limit));
+    let mut going_out = upload.is_some();
+    if !going_out {
+        on_sent();
+    }
+    let gone_out = async {
+        match upload {
+            Some(upload) => upload.gone_out().await,
+            None => pending().await,
+        }
+    };
+    let mut gone_out = pin!(gone_out);
+    loop {
+        tokio::select! {
+            biased;
+            answer = sent.as_mut() => return Ok(answer),
+            () = gone_out.as_mut(), if going_out => {
+                going_out = false;
+                on_sent();
+            }
+            () = timer.as_mut() => {
+                let Some(upload) = upload else { return Err(Late::Upstream) };
+                let due = upload.last_progress() + limit;
+                if due > Instant::now() {
+                    timer.as_mut().reset(due.into());
+                } else if upload.waits_for_client() {
+                    return Err(Late::Client);
+                } else {
+                    return Err(Late::Upstream);
+                }
+            }
+        }
+    }
+}
+
+// === impl Spare ===
+
+impl Spare {
+    /// Cloning a head costs little beside sending it, and only what may be repeated is cloned.
+    fn of(request: &Request<UploadBody>, body: &[Bytes], watch: Option<&Arc<UploadWatch>>) -> Self {
+        Self {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            headers: request.headers().clone(),
+            body: UploadBody::of_pieces(body.to_vec(), watch.cloned()),
+        }
+    }
+
+    fn into_request(self) -> Request<UploadBody> {
+        let mut request = Request::new(self.body);
+        *request.method_mut() = self.method;
+        *request.uri_mut() = self.uri;
+        *request.headers_mut() = self.headers;
+        request
+    }
+}

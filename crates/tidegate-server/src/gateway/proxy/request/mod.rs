@@ -1,0 +1,14 @@
+//! Requests on their way to an upstream: heads, bodies, and the model that a body names.
+//! Uses HTTP, settings, and the load header of upstreams.
+//! Must not know which upstream is chosen, nor its response.
+
+mod forwarded;
+mod head;
+mod hop_by_hop;
+mod intake;
+mod model_scan;
+
+pub use forwarded::ForwardedCache;
+pub use head::OutgoingHead;
+pub use hop_by_hop::{Coding, strip};
+pub use intake::Intake;

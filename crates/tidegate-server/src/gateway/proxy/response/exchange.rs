@@ -1,0 +1,122 @@
+use crate::gateway::activity::ActiveExchange;
+use crate::gateway::decision_log::PendingDecision;
+use crate::gateway::proxy::context::ThreadProxy;
+use crate::gateway::proxy::error::ProxyError;
+use crate::gateway::telemetry::{Queued, ThreadMetrics};
+use crate::gateway::upstream::Reservation;
+use crate::http::admission::Permits;
+use crate::http::client::{Connection, Pool, UploadWatch};
+use http::StatusCode;
+use std::sync::Arc;
+use std::time::Instant;
+use tidegate::Outcome;
+
+/// Everything that one admitted request holds until its answer has been passed on. Dropped early, when the
+/// client leaves or the task ends, it releases all of it, and the upstream's connection is closed.
+pub struct Exchange {
+    /// Written down before its permits are free: the next holder of one must not seem to have held it at the same
+    /// time. The first field is dropped first.
+    entry: Option<PendingDecision>,
+    permits: Permits,
+    reservation: Reservation,
+    connection: Connection,
+    pool: Arc<Pool>,
+    upload: Option<Arc<UploadWatch>>,
+    /// True if the whole request was sent when the response began. If not, the upstream may close over the rest.
+    reusable: bool,
+    metrics: Arc<ThreadMetrics>,
+    started: Instant,
+    status: StatusCode,
+    _busy: ActiveExchange,
+}
+
+/// The guards of an admitted request, from before it was sent.
+pub struct Admitted {
+    pub permits: Permits,
+    pub started: Instant,
+    pub busy: ActiveExchange,
+    /// Ends when the answer begins.
+    pub queued: Queued,
+}
+
+// === impl Exchange ===
+
+impl Exchange {
+    pub fn new(
+        thread: &ThreadProxy,
+        admitted: Admitted,
+        (reservation, connection): (Reservation, Connection),
+        upload: Option<Arc<UploadWatch>>,
+        status: StatusCode,
+        entry: Option<PendingDecision>,
+    ) -> Self {
+        let (pool, metrics) = (Arc::clone(&thread.pool), Arc::clone(&thread.metrics));
+        let Admitted { permits, started, busy, queued } = admitted;
+        drop(queued);
+        let reusable = upload.as_ref().is_none_or(|upload| upload.has_ended());
+        Self {
+            entry,
+            reusable,
+            permits,
+            reservation,
+            connection,
+            pool,
+            upload,
+            metrics,
+            started,
+            status,
+            _busy: busy,
+        }
+    }
+
+    /// When its request came in.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// The answer was passed on whole.
+    pub fn complete(self) {
+        self.metrics.answered(self.permits.priority(), self.status, self.started.elapsed());
+        if self.reusable {
+            self.pool.put_back(self.reservation.upstream().endpoint(), self.connection);
+        }
+        drop(self.entry);
+        self.permits.finish(Outcome::Success);
+    }
+
+    /// The exchange is over and its connection can't be used again.
+    pub fn close(self) {
+        self.metrics.answered(self.permits.priority(), self.status, self.started.elapsed());
+        drop(self.entry);
+        self.permits.finish(Outcome::Success);
+    }
+
+    /// The answer broke off on the upstream's side.
+    pub fn fail(self) {
+        self.reservation.failed();
+        self.metrics.answered(self.permits.priority(), self.status, self.started.elapsed());
+        drop(self.entry);
+        self.permits.finish(Outcome::Dropped);
+    }
+
+    /// Records the first piece of the response.
+    pub fn prefilled(&mut self) {
+        self.reservation.prefilled();
+    }
+
+    /// When the request last moved, while it is still being sent.
+    pub fn upload_progress(&self) -> Option<Instant> {
+        let upload = self.upload.as_ref()?;
+        (!upload.has_ended()).then(|| upload.last_progress())
+    }
+
+    /// The answer is one that can't be passed on.
+    pub fn bad_answer(self, why: &'static str) -> ProxyError {
+        self.reservation.failed();
+        let upstream = self.reservation.upstream().name().to_owned();
+        let error = ProxyError::BadAnswer { upstream, why };
+        drop(self.entry);
+        self.permits.finish(Outcome::Dropped);
+        error
+    }
+}

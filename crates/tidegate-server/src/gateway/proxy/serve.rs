@@ -1,0 +1,243 @@
+use super::dispatch::Dispatch;
+use super::request::{Coding, Intake, OutgoingHead, strip};
+use super::response::{Admitted, Exchange, GatewayBody, ProxiedBody, ResponseGuard, tunnel};
+use super::selection::Selection;
+use super::{ClientContext, ProxyError};
+use crate::gateway::activity::ResponseStream;
+use crate::gateway::admin::{ControlPlane, answer};
+use crate::gateway::decision_log::PendingDecision;
+use crate::gateway::upstream::TriedUpstreams;
+use crate::http::admission::Classified;
+use crate::http::client::UploadWatch;
+use crate::http::error_response::{ResponseFormat, Unread, rejected};
+use crate::http::read_body::{discard_short, read_away};
+use crate::http::{Handler, InUse, Port, Rejection, ResponseBody, response};
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Request, Response, Version};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tidegate::Outcome;
+
+/// Says that a request can be sent twice: whoever gets it knows it by this key.
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Answers one request on the data port: by the control plane, by a refusal, or by an upstream.
+///
+/// Everything up to the admission, and to the choice of an upstream where one model is served, looks at the head
+/// alone: a refusal costs the same whatever the size of the body, which is not read.
+///
+/// # Cancel safety
+///
+/// Dropped when the client leaves: the upstream's request is cancelled and the permit ends as ignored.
+pub async fn serve(
+    client: Arc<ClientContext>,
+    request: Request<Incoming>,
+) -> Result<Response<GatewayBody>, Infallible> {
+    let (client, thread) = (&*client, &*client.thread);
+    let (control, admission) = (&*thread.control, &*thread.admission);
+    let busy = client.activity.enter();
+    let started = Instant::now();
+    if let Some(handler) = Handler::of(request.uri().path())
+        && !handler.is_operators_alone()
+    {
+        let response = answer(control, handler, request, admission.is_exposed()).await;
+        return Ok(response.map(GatewayBody::Own));
+    }
+    if let Some(extension) = control.extension(request.uri().path()) {
+        let caller = control.caller(Port::Clients(InUse::new(busy)));
+        return Ok(extension.answer(request, caller).await.map(GatewayBody::Own));
+    }
+    let format = ResponseFormat::of(&request);
+    let Classified { priority, share } = match admission.classifier().classified(&request) {
+        Ok(classified) => classified,
+        Err(unauthorized) => {
+            let unread = read_away(request).await;
+            let response = format.fit(unauthorized.respond(format), unread);
+            return Ok(response.map(GatewayBody::Own));
+        }
+    };
+    thread.metrics.issued();
+    thread.record_request(started);
+    let would_reject = |reason| thread.metrics.would_reject(reason);
+    let decided = admission.admit(priority, share, would_reject);
+    let classifier = admission.classifier();
+    let entry = thread.recorder.begin(started, priority, || classifier.name(request.headers()));
+    let permits = match decided {
+        Ok(permits) => permits,
+        Err(rejection) => {
+            thread.metrics.rejected(rejection.reason());
+            entry.refused(rejection.reason());
+            let unread = read_away(request).await;
+            return Ok(refuse(control, &rejection, format, unread));
+        }
+    };
+    let admitted = Admitted { permits, started, busy, queued: thread.metrics.queue() };
+    let mut entry = Some(entry);
+    match forward(client, request, format.grpc, admitted, &mut entry).await {
+        Ok(response) => Ok(response),
+        Err((ProxyError::Rejected(rejection), unread)) => {
+            thread.metrics.rejected(rejection.reason());
+            if let Some(entry) = entry {
+                entry.rejected(rejection.reason());
+            }
+            Ok(refuse(control, &rejection, format, unread))
+        }
+        Err((error, unread)) => {
+            thread.metrics.failed(error.kind().1, priority, started.elapsed());
+            let response = error.respond(admission.is_exposed(), format);
+            Ok(format.fit(response, unread).map(GatewayBody::Own))
+        }
+    }
+}
+
+fn refuse(
+    control: &ControlPlane,
+    rejection: &Rejection,
+    format: ResponseFormat,
+    unread: Unread,
+) -> Response<GatewayBody> {
+    format
+        .fit(rejected(rejection, control.rejection_policy(), format), unread)
+        .map(GatewayBody::Own)
+}
+
+async fn forward(
+    client: &ClientContext,
+    mut request: Request<Incoming>,
+    grpc: bool,
+    admitted: Admitted,
+    entry: &mut Option<PendingDecision>,
+) -> Result<Response<GatewayBody>, (ProxyError, Unread)> {
+    let thread = &*client.thread;
+    let config = &*thread.config;
+    let client_upgrade =
+        request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
+    let route_model = thread.admission.classifier().model(&request).map(str::to_owned);
+    let mut intake = Intake::new(request);
+    let chunked = !intake.is_read() && intake.length().is_none();
+    let selection =
+        match Selection::of(thread, &mut intake, route_model, admitted.permits.priority()).await {
+            Ok(selection) => selection,
+            Err(error) if error.is_clients() => return Err((error, Unread::Some)),
+            Err(error) => return Err((error, unread_of(intake).await)),
+        };
+    let first = match selection.reserve(thread, &TriedUpstreams::default()) {
+        Ok(reservation) => reservation,
+        Err(error) => return Err((error, unread_of(intake).await)),
+    };
+    let replay = replayable(&mut intake, config.listen.header_timeout).await;
+    let replay = replay.map_err(|error| (error, Unread::Some))?;
+    let unread = if intake.is_read() { Unread::None } else { Unread::Some };
+    let head =
+        OutgoingHead::prepare(&mut intake.parts, &client.forwarded, config, &thread.via, chunked)
+            .map_err(|error| (error, unread))?;
+    let streams = intake.parts.version == Version::HTTP_2;
+    let (parts, body, upload) = intake.into_upload();
+    let upload_seen = upload.clone();
+    let dispatch = Dispatch { thread, head: &head, selection: &selection, upload, grpc, replay };
+    match dispatch.send(Request::from_parts(parts, body), first).await {
+        Ok((response, reservation, connection)) => {
+            let held = (reservation, connection);
+            let unread = still_unread(upload_seen.as_deref());
+            let exchange =
+                Exchange::new(thread, admitted, held, upload_seen, response.status(), entry.take());
+            let upgrade = client_upgrade.filter(|_| head.wants_upgrade());
+            respond(response, exchange, upgrade, client, streams).map_err(|error| (error, unread))
+        }
+        Err(error) => {
+            // What the client did says nothing about the load; what an upstream did may.
+            let outcome = if error.is_clients() { Outcome::Ignored } else { Outcome::Dropped };
+            admitted.permits.finish(outcome);
+            Err((error, still_unread(upload_seen.as_deref())))
+        }
+    }
+}
+
+/// Reads a short rest of a refused request away.
+async fn unread_of(intake: Intake) -> Unread {
+    let expects = intake.parts.headers.contains_key(header::EXPECT);
+    discard_short(intake.into_unread(), expects).await
+}
+
+/// The whole body of a request that may be sent again: its method is idempotent, or the client says by a key that
+/// whoever gets it twice will know. `None` for all others, and for what is too long to be kept.
+async fn replayable(
+    intake: &mut Intake,
+    stall: Duration,
+) -> Result<Option<Vec<Bytes>>, ProxyError> {
+    let says_so = || intake.parts.headers.get(&IDEMPOTENCY_KEY).is_some_and(|key| !key.is_empty());
+    if !(intake.parts.method.is_idempotent() || says_so()) {
+        return Ok(None);
+    }
+    if intake.is_empty() || intake.keep_if_short(stall).await? {
+        return Ok(intake.copy());
+    }
+    Ok(None)
+}
+
+fn still_unread(upload: Option<&UploadWatch>) -> Unread {
+    match upload {
+        Some(upload) if !upload.has_ended() => Unread::Some,
+        _ => Unread::None,
+    }
+}
+
+fn respond(
+    mut response: Response<Incoming>,
+    exchange: Exchange,
+    client_upgrade: Option<OnUpgrade>,
+    client: &ClientContext,
+    streams: bool,
+) -> Result<Response<GatewayBody>, ProxyError> {
+    let upstream_upgrade =
+        response::switches_protocols(response.status()).then(|| hyper::upgrade::on(&mut response));
+    let stripped = strip(response.headers_mut());
+    if stripped.coding == Some(Coding::Other) {
+        return Err(exchange.bad_answer("its transfer coding is not `chunked`"));
+    }
+    if !has_one_length(response.headers()) {
+        return Err(exchange.bad_answer("it has several lengths"));
+    }
+    let (mut parts, body) = response.into_parts();
+    if response::has_no_content(parts.status) {
+        // There is none, whatever the upstream says of its length.
+        parts.headers.remove(header::CONTENT_LENGTH);
+    }
+    parts.extensions.clear();
+    // The version was the upstream's and says nothing about the client's connection.
+    parts.version = Version::HTTP_11;
+    let idle = client.thread.config.proxy.stream_idle_timeout;
+    match (upstream_upgrade, client_upgrade) {
+        (Some(upstream), Some(asked)) => {
+            if let Some(protocol) = stripped.upgrade {
+                parts.headers.insert(header::UPGRADE, protocol);
+            }
+            parts.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+            client.activity.switch_to(tunnel::spawn(asked, upstream, exchange, idle));
+            Ok(Response::from_parts(parts, GatewayBody::Own(ResponseBody::EMPTY)))
+        }
+        // Passed on, it would leave the client in a protocol that it did not ask for.
+        (Some(_), None) => {
+            Err(exchange.bad_answer("it switches protocols, and nobody asked it to"))
+        }
+        (None, _) => {
+            let held = Arc::new(ResponseGuard::new(exchange));
+            if streams {
+                let response: Arc<dyn ResponseStream> = Arc::clone(&held) as _;
+                client.activity.watch_stream(Arc::downgrade(&response));
+            }
+            let body = GatewayBody::Proxied(ProxiedBody::new(body, held, streams, idle));
+            Ok(Response::from_parts(parts, body))
+        }
+    }
+}
+
+fn has_one_length(headers: &HeaderMap) -> bool {
+    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+    let first = lengths.next();
+    lengths.all(|length| Some(length) == first)
+}

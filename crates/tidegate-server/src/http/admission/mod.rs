@@ -1,0 +1,16 @@
+//! Admission of HTTP requests: priorities and clients by their heads, limits, shares and retry advice.
+//! Uses the in-flight tracker of the library, the types of refusals, and settings.
+//! Must not know upstreams, tasks, or what becomes of an admitted request.
+
+mod admit;
+mod classifier;
+mod client_share;
+mod retry_board;
+mod route_match;
+mod unauthorized;
+
+pub use admit::{Admission, Permits};
+pub use classifier::{Claim, Classified, Classifier, TOKEN_HEADER};
+pub use client_share::ClientShare;
+pub use retry_board::RetryBoard;
+pub use unauthorized::Unauthorized;

@@ -1,0 +1,160 @@
+use super::{Endpoint, HttpVersion, UploadBody};
+use crate::config::{ProxyConfig, Scheme};
+use crate::http::tls::{EITHER, HTTP1_ONLY, TlsSetupError, upstream_connector};
+use crate::http::wire::{self, H2_PING_EVERY};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::pki_types::ServerName;
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Opens connections to endpoints.
+#[derive(Clone)]
+pub struct Connector {
+    tls: Option<Tls>,
+    timeout: Duration,
+}
+
+/// TLS connectors by the versions of HTTP that they offer.
+#[derive(Clone)]
+struct Tls {
+    either: TlsConnector,
+    http1: TlsConnector,
+}
+
+/// A connection just opened: the server chooses its version under TLS, the scheme otherwise.
+pub(super) enum Opened {
+    H1(http1::SendRequest<UploadBody>),
+    H2(http2::SendRequest<UploadBody>),
+}
+
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// No connection could be opened. Nothing was sent.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No answer in time.
+    #[error("no connection within {0:?}")]
+    Timeout(Duration),
+    /// The name could not be resolved, or the peer refused or can't be reached.
+    #[error("{0}")]
+    Refused(#[source] io::Error),
+    /// TCP worked and TLS did not.
+    #[error("TLS failed: {0}")]
+    Tls(#[source] io::Error),
+    /// The connection was made, and HTTP could not start on it.
+    #[error("HTTP could not start: {0}")]
+    Handshake(#[source] hyper::Error),
+}
+
+// === impl Connector ===
+
+impl Connector {
+    /// A connector with these settings; with TLS where `any_https`.
+    ///
+    /// # Errors
+    ///
+    /// When an `https` upstream needs certificate authorities and none can be read.
+    pub fn new(config: &ProxyConfig, any_https: bool) -> Result<Self, TlsSetupError> {
+        let connector = |protocols| upstream_connector(config.tls_ca.as_deref(), protocols);
+        let tls = match any_https {
+            true => Some(Tls { either: connector(&EITHER)?, http1: connector(&HTTP1_ONLY)? }),
+            false => None,
+        };
+        Ok(Self { tls, timeout: config.connect_timeout })
+    }
+
+    /// Opens a connection that speaks this version.
+    pub(super) async fn open(
+        &self,
+        endpoint: &Endpoint,
+        version: HttpVersion,
+    ) -> Result<Opened, ConnectError> {
+        let open = async {
+            match self.connect(endpoint, version).await? {
+                Stream::Plain(tcp) => {
+                    let h2 = endpoint.scheme == Scheme::H2c || version == HttpVersion::Http2;
+                    handshake(tcp, h2).await
+                }
+                Stream::Tls(tls) => {
+                    let h2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
+                    handshake(*tls, h2).await
+                }
+            }
+        };
+        self.in_time(open).await
+    }
+
+    /// Opens and closes a connection, with TLS where the endpoint wants it. Sends no request.
+    pub(crate) async fn reach(&self, endpoint: &Endpoint) -> Result<(), ConnectError> {
+        self.in_time(self.connect(endpoint, HttpVersion::Any)).await.map(drop)
+    }
+
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, ConnectError>>,
+    ) -> Result<T, ConnectError> {
+        match tokio::time::timeout(self.timeout, work).await {
+            Ok(done) => done,
+            Err(_elapsed) => Err(ConnectError::Timeout(self.timeout)),
+        }
+    }
+
+    async fn connect(
+        &self,
+        endpoint: &Endpoint,
+        version: HttpVersion,
+    ) -> Result<Stream, ConnectError> {
+        let address = (endpoint.host.as_str(), endpoint.port);
+        let tcp = TcpStream::connect(address).await.map_err(ConnectError::Refused)?;
+        wire::prepare(&tcp).map_err(ConnectError::Refused)?;
+        match (endpoint.scheme, &self.tls) {
+            (Scheme::Https, Some(tls)) => {
+                let name = ServerName::try_from(endpoint.host.clone())
+                    .map_err(|error| ConnectError::Tls(io::Error::other(error)))?;
+                let connector =
+                    if version == HttpVersion::Http1 { &tls.http1 } else { &tls.either };
+                let stream = connector.connect(name, tcp).await.map_err(ConnectError::Tls)?;
+                Ok(Stream::Tls(Box::new(stream)))
+            }
+            (Scheme::Http | Scheme::H2c | Scheme::Https, _) => Ok(Stream::Plain(tcp)),
+        }
+    }
+}
+
+async fn handshake<S>(stream: S, h2: bool) -> Result<Opened, ConnectError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let io = TokioIo::new(stream);
+    if h2 {
+        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .keep_alive_interval(H2_PING_EVERY)
+            .adaptive_window(true)
+            .handshake(io)
+            .await
+            .map_err(ConnectError::Handshake)?;
+        tokio::spawn(async move { log_end(connection.await) });
+        Ok(Opened::H2(sender))
+    } else {
+        let (sender, connection) =
+            http1::Builder::new().handshake(io).await.map_err(ConnectError::Handshake)?;
+        tokio::spawn(async move { log_end(connection.with_upgrades().await) });
+        Ok(Opened::H1(sender))
+    }
+}
+
+/// A connection's end is an event of its requests, which report it; here it is only worth a trace.
+fn log_end(end: hyper::Result<()>) {
+    if let Err(error) = end {
+        tracing::debug!(%error, "upstream connection ended");
+    }
+}

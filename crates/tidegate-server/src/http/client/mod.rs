@@ -1,0 +1,14 @@
+//! HTTP client: connections to endpoints, pooled by thread, and the bodies sent on them.
+//! Uses TLS, socket options and settings.
+//! Must not know why a request is sent, nor which endpoint is chosen.
+
+mod connect;
+mod endpoint;
+mod pool;
+mod upload;
+
+pub use connect::{ConnectError, Connector};
+pub use endpoint::Endpoint;
+pub use pool::{Connection, HttpVersion, Pool};
+pub use upload::UploadBody;
+pub(crate) use upload::{UploadWatch, plus};

@@ -1,0 +1,194 @@
+use super::connect::Opened;
+use super::{ConnectError, Connector, Endpoint, UploadBody};
+use crate::config::Scheme;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One thread's connections to a list of endpoints. Threads share none, so that a connection's tasks and the
+/// requests on it never wake another core.
+pub struct Pool {
+    connector: Connector,
+    idle_max: usize,
+    idle_timeout: Duration,
+    shelves: Vec<Mutex<Shelf>>,
+}
+
+/// The connections to one endpoint that can take a request now.
+#[derive(Default)]
+struct Shelf {
+    /// Idle HTTP/1.1 connections, the last used on top.
+    idle: Vec<Idle>,
+    /// The HTTP/2 connection, shared by all its requests.
+    shared: Option<http2::SendRequest<UploadBody>>,
+}
+
+struct Idle {
+    sender: http1::SendRequest<UploadBody>,
+    since: Instant,
+}
+
+/// A connection taken for one request.
+pub struct Connection {
+    kind: Kind,
+    reused: bool,
+}
+
+/// The version of HTTP that a request needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpVersion {
+    /// The one that the endpoint's scheme says.
+    Any,
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2.
+    Http2,
+}
+
+enum Kind {
+    H1(http1::SendRequest<UploadBody>),
+    H2(http2::SendRequest<UploadBody>),
+}
+
+// === impl Pool ===
+
+impl Pool {
+    /// An empty pool for this many endpoints.
+    #[must_use]
+    pub fn new(
+        endpoints: usize,
+        connector: Connector,
+        idle_max: usize,
+        idle_timeout: Duration,
+    ) -> Self {
+        let shelves = (0..endpoints).map(|_| Mutex::default()).collect();
+        Self { connector, idle_max, idle_timeout, shelves }
+    }
+
+    /// A connection that can take a request: an idle one, or a new one.
+    ///
+    /// # Errors
+    ///
+    /// When a new one is needed and can't be opened. Nothing was sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// A connection that was being opened is closed again; an idle one that was taken is closed.
+    pub async fn checkout(
+        &self,
+        endpoint: &Endpoint,
+        version: HttpVersion,
+    ) -> Result<Connection, ConnectError> {
+        let wants_h2 = match (endpoint.scheme, version) {
+            (Scheme::H2c, _) => true,
+            (Scheme::Http, version) => version == HttpVersion::Http2,
+            (Scheme::Https, HttpVersion::Http1) => false,
+            (Scheme::Https, _) => self.shelf(endpoint).shared.is_some(),
+        };
+        if wants_h2 {
+            if let Some(sender) = self.shared(endpoint) {
+                return Ok(Connection { kind: Kind::H2(sender), reused: true });
+            }
+        } else {
+            while let Some(mut sender) = self.pop_idle(endpoint) {
+                // A connection is put back when its answer has been read, which may be a moment before its
+                // task has noticed; one that was closed meanwhile says so here.
+                if sender.ready().await.is_ok() {
+                    return Ok(Connection { kind: Kind::H1(sender), reused: true });
+                }
+            }
+        }
+        let opened = self.connector.open(endpoint, version).await?;
+        let kind = match opened {
+            Opened::H1(sender) => Kind::H1(sender),
+            Opened::H2(sender) => {
+                self.shelf(endpoint).shared = Some(sender.clone());
+                Kind::H2(sender)
+            }
+        };
+        Ok(Connection { kind, reused: false })
+    }
+
+    /// Takes back a connection whose exchange is over, for the next request.
+    pub fn put_back(&self, endpoint: &Endpoint, connection: Connection) {
+        if let Kind::H1(sender) = connection.kind {
+            let mut shelf = self.shelf(endpoint);
+            if shelf.idle.len() < self.idle_max && !sender.is_closed() {
+                shelf.idle.push(Idle { sender, since: Instant::now() });
+            }
+        }
+    }
+
+    /// Closes what has been idle for too long.
+    pub fn sweep(&self) {
+        let Some(oldest) = Instant::now().checked_sub(self.idle_timeout) else { return };
+        for shelf in &self.shelves {
+            lock(shelf).idle.retain(|idle| idle.since > oldest && !idle.sender.is_closed());
+        }
+    }
+
+    fn pop_idle(&self, endpoint: &Endpoint) -> Option<http1::SendRequest<UploadBody>> {
+        let mut shelf = self.shelf(endpoint);
+        let top = shelf.idle.pop()?;
+        if top.since.elapsed() < self.idle_timeout {
+            return Some(top.sender);
+        }
+        // The last used is too old, so all below it are.
+        shelf.idle.clear();
+        None
+    }
+
+    fn shared(&self, endpoint: &Endpoint) -> Option<http2::SendRequest<UploadBody>> {
+        let mut shelf = self.shelf(endpoint);
+        if shelf.shared.as_ref().is_some_and(http2::SendRequest::is_closed) {
+            shelf.shared = None;
+        }
+        shelf.shared.clone()
+    }
+
+    fn shelf(&self, endpoint: &Endpoint) -> MutexGuard<'_, Shelf> {
+        lock(&self.shelves[endpoint.index])
+    }
+}
+
+/// A panic while a shelf is held leaves it whole: every change to it is one push or pop.
+fn lock(shelf: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
+    shelf.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// === impl Connection ===
+
+impl Connection {
+    /// Returns true if the connection was used before: the peer may be closing it at this very moment.
+    #[must_use]
+    pub fn was_reused(&self) -> bool {
+        self.reused
+    }
+
+    /// Returns true if the connection speaks HTTP/2.
+    #[must_use]
+    pub fn is_h2(&self) -> bool {
+        matches!(self.kind, Kind::H2(_))
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    ///
+    /// # Errors
+    ///
+    /// The failure, with the request when it was certainly not sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// A request that is given up is cancelled: HTTP/1.1 closes the connection, HTTP/2 resets the stream.
+    pub async fn send(
+        &mut self,
+        request: Request<UploadBody>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<UploadBody>>> {
+        match &mut self.kind {
+            Kind::H1(sender) => sender.try_send_request(request).await,
+            Kind::H2(sender) => sender.try_send_request(request).await,
+        }
+    }
+}

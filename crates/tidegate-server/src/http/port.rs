@@ -1,0 +1,152 @@
+use super::ResponseBody;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// Connections of an admin port: enough for every scraper and operator. One more waits until one closes.
+const OPERATORS_MAX: u32 = 256;
+
+/// The longest silence of an operator's connection. Operators come when things go wrong: forgotten connections
+/// must make room for them sooner than those of slow clients.
+const OPERATOR_SILENCE_MAX: Duration = Duration::from_secs(5);
+
+/// An HTTP port that one thread serves: the accept loop, its connections and their end.
+#[derive(Debug)]
+pub struct HttpPort {
+    name: &'static str,
+    connections_max: u32,
+    silence_max: Duration,
+    ping_every: Duration,
+    slots: Arc<Semaphore>,
+    closing: watch::Sender<bool>,
+}
+
+// === impl HttpPort ===
+
+impl HttpPort {
+    /// A port with this name in logs. At most `connections_max` connections are served at once, further ones wait
+    /// in the system's backlog. A connection without a request for `silence_max` is closed.
+    #[must_use]
+    pub fn new(name: &'static str, connections_max: u32, silence_max: Duration) -> Self {
+        let slots = Arc::new(Semaphore::new(connections_max as usize));
+        let (closing, ping_every) = (watch::channel(false).0, silence_max);
+        Self { name, connections_max, silence_max, ping_every, slots, closing }
+    }
+
+    /// An admin port, whose connections may be silent for 5 s, or for the timeout of heads where that is shorter.
+    #[must_use]
+    pub fn admin(header_timeout: Duration) -> Self {
+        Self::new("admin", OPERATORS_MAX, header_timeout.min(OPERATOR_SILENCE_MAX))
+    }
+
+    /// Pings HTTP/2 connections at this interval, and closes those that do not answer within it.
+    #[must_use]
+    pub fn ping_every(self, interval: Duration) -> Self {
+        Self { ping_every: interval, ..self }
+    }
+
+    /// Accepts connections and answers their requests, for ever.
+    pub async fn serve<A, F>(&self, listener: TcpListener, answer: A)
+    where
+        A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+        F: Future<Output = Response<ResponseBody>> + Send + 'static,
+    {
+        loop {
+            // The semaphore is never closed, so this waits for a slot and never fails.
+            let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else { return };
+            match listener.accept().await {
+                Ok((tcp, _)) => {
+                    let connection = self.serve_connection(tcp, answer.clone());
+                    tokio::spawn(async move {
+                        connection.await;
+                        drop(slot);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, port = self.name, "could not accept a connection");
+                    // Without descriptors or memory, accepting again at once would spin.
+                    sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    /// Ends every connection after its current response, and waits at most this long for that.
+    pub async fn close(&self, wait_max: Duration) {
+        self.closing.send_replace(true);
+        let _ = timeout(wait_max, self.slots.acquire_many(self.connections_max)).await;
+    }
+
+    fn serve_connection<A, F>(
+        &self,
+        tcp: TcpStream,
+        answer: A,
+    ) -> impl Future<Output = ()> + Send + 'static
+    where
+        A: Fn(Request<Incoming>) -> F + Send + 'static,
+        F: Future<Output = Response<ResponseBody>> + Send + 'static,
+    {
+        let _ = tcp.set_nodelay(true);
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(self.silence_max);
+        // A peer that answers nothing would not let its connection be shut down either.
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(self.ping_every)
+            .keep_alive_timeout(self.ping_every);
+        let (name, silence_max) = (self.name, self.silence_max);
+        let mut closing = self.closing.subscribe();
+        async move {
+            let last_request = Arc::new(Mutex::new(Instant::now()));
+            let seen = Arc::clone(&last_request);
+            let service = service_fn(move |request| {
+                *seen.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                let response = answer(request);
+                async move { Ok::<_, Infallible>(response.await) }
+            });
+            let mut connection = pin!(builder.serve_connection(TokioIo::new(tcp), service));
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                // A response under way, a stream of events too, is still sent to its end.
+                () = silence(&last_request, silence_max) => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+                // Also when the port is dropped.
+                () = closed(&mut closing) => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, port = name, "a connection ended");
+            }
+        }
+    }
+}
+
+async fn closed(closing: &mut watch::Receiver<bool>) {
+    let _ = closing.wait_for(|closing| *closing).await;
+}
+
+/// Waits until no request came for this long. The timeout for heads alone does not see a connection that has not
+/// sent a byte, because its protocol is not known yet.
+async fn silence(last_request: &Mutex<Instant>, longest: Duration) {
+    loop {
+        let until = *last_request.lock().unwrap_or_else(PoisonError::into_inner) + longest;
+        if Instant::now() >= until {
+            return;
+        }
+        sleep_until(until).await;
+    }
+}

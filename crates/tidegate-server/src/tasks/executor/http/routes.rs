@@ -1,0 +1,189 @@
+use super::request_error::RequestError;
+use super::{metrics, parse};
+use crate::http::error_response::{ResponseFormat, Unread};
+use crate::http::request::{is_cross_origin, percent_decoded};
+use crate::http::response::{self, json};
+use crate::http::{Exposition, ResponseBody, write_process};
+use crate::tasks::executor::executor::Executor;
+use bytes::{Bytes, BytesMut};
+use http::request::Parts;
+use http::{Method, Request, Response, header};
+use http_body::Body;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::time::{Duration, SystemTime};
+use tidegate::task::ExecutionKey;
+use tokio::time::timeout;
+
+/// Longest time for a body to arrive.
+const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Bytes of an oversized body that are read and discarded. Closing the connection on a client that still writes
+/// resets it, and the response is lost.
+const DISCARDED_BYTES_MAX: usize = 16 << 20;
+
+/// Most JSON bytes for a byte of text: `\u0000`.
+const JSON_BYTES_PER_BYTE: usize = 6;
+
+/// Bytes for the names, braces and commas around the code.
+const FRAME_BYTES: usize = 16 << 10;
+
+/// Endpoint of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Route<'a> {
+    Capacity,
+    Execute,
+    Reserve,
+    Execution(&'a str),
+    Live,
+    Ready,
+    Metrics,
+}
+
+/// Answers one request.
+pub(super) async fn answer<B: Body<Data = Bytes>>(
+    executor: &Executor,
+    started: SystemTime,
+    request: Request<B>,
+) -> Response<ResponseBody> {
+    let format = ResponseFormat::of(&request);
+    let (parts, body) = request.into_parts();
+    let mut body = pin!(body);
+    let answered = match Route::of(parts.uri.path()) {
+        None => Err(RequestError::UnknownPath),
+        Some(route) => match route.check(&parts) {
+            Err(error) => Err(error),
+            Ok(()) => match route {
+                Route::Execute => {
+                    let read = read(&parts, body.as_mut(), execute_bytes_max(executor)).await;
+                    read.and_then(|bytes| execute(executor, &bytes))
+                }
+                Route::Reserve => {
+                    let read = read(&parts, body.as_mut(), FRAME_BYTES).await;
+                    read.and_then(|bytes| reserve(executor, &bytes))
+                }
+                Route::Execution(id) => execution(executor, &parts, id).await,
+                Route::Capacity => Ok(json(&executor.capacity())),
+                Route::Live => Ok(json(&serde_json::json!({ "status": "live" }))),
+                Route::Ready => Ok(ready(executor)),
+                Route::Metrics => Ok(response::metrics(metrics_page(executor, started))),
+            },
+        },
+    };
+    let unread = if body.is_end_stream() { Unread::None } else { Unread::Some };
+    format.fit(answered.unwrap_or_else(|error| error.respond()), unread)
+}
+
+fn execute_bytes_max(executor: &Executor) -> usize {
+    let limits = &executor.state().config.limits;
+    (limits.code_bytes_max + limits.extras_bytes_max) * JSON_BYTES_PER_BYTE + FRAME_BYTES
+}
+
+fn execute(executor: &Executor, bytes: &[u8]) -> Result<Response<ResponseBody>, RequestError> {
+    let started = executor.execute(parse::execute(bytes)?)?;
+    Ok(json(&started))
+}
+
+fn reserve(executor: &Executor, bytes: &[u8]) -> Result<Response<ResponseBody>, RequestError> {
+    let reserved = executor.reserve(&parse::reserve(bytes)?)?;
+    Ok(json(&reserved))
+}
+
+async fn execution(
+    executor: &Executor,
+    parts: &Parts,
+    id: &str,
+) -> Result<Response<ResponseBody>, RequestError> {
+    let key: ExecutionKey = percent_decoded(id).parse()?;
+    if parts.method == Method::DELETE {
+        return Ok(json(&executor.cancel(&key)));
+    }
+    let query = parse::execution_query(parts.uri.query())?;
+    match executor.execution(&key, query.fence, query.wait, query.after).await {
+        Some(view) => Ok(json(&view)),
+        None => Err(RequestError::UnknownExecution(key)),
+    }
+}
+
+fn ready(executor: &Executor) -> Response<ResponseBody> {
+    let capacity = executor.capacity();
+    let status = if capacity.draining { "draining" } else { "ready" };
+    // A full executor is ready: its refusals carry a Retry-After.
+    let available = capacity.available_slots;
+    let body = serde_json::json!({ "status": status, "available_slots": available });
+    response::health(!capacity.draining, &body)
+}
+
+fn metrics_page(executor: &Executor, started: SystemTime) -> String {
+    let mut out = Exposition::default();
+    metrics::write(&mut out, &executor.capacity(), &executor.counts());
+    write_process(&mut out, started);
+    out.finish()
+}
+
+/// Reads the whole body, within bounds of size and time.
+async fn read<B: Body<Data = Bytes>>(
+    parts: &Parts,
+    mut body: std::pin::Pin<&mut B>,
+    bytes_max: usize,
+) -> Result<Bytes, RequestError> {
+    let too_large = RequestError::TooLarge { bytes_max };
+    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    // A client that expects 100 Continue has not sent its body yet.
+    let unsent = parts.headers.contains_key(header::EXPECT);
+    if declared > DISCARDED_BYTES_MAX || (declared > bytes_max && unsent) {
+        return Err(too_large);
+    }
+    let whole = async {
+        let (mut whole, mut seen) = (BytesMut::new(), 0);
+        while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+            let frame = frame.map_err(|_| RequestError::Stalled)?;
+            let Some(data) = frame.data_ref() else { continue };
+            seen += data.len();
+            if seen > DISCARDED_BYTES_MAX {
+                break;
+            }
+            match declared.max(seen) > bytes_max {
+                true => whole.clear(),
+                false => whole.extend_from_slice(data),
+            }
+        }
+        if seen > bytes_max { Err(too_large) } else { Ok(whole.freeze()) }
+    };
+    timeout(BODY_TIME_MAX, whole).await.unwrap_or(Err(RequestError::Stalled))
+}
+
+// === impl Route ===
+
+impl<'a> Route<'a> {
+    fn of(path: &'a str) -> Option<Self> {
+        Some(match path {
+            "/capacity" => Self::Capacity,
+            "/execute" => Self::Execute,
+            "/reserve" => Self::Reserve,
+            "/health/live" => Self::Live,
+            "/health/ready" => Self::Ready,
+            "/metrics" => Self::Metrics,
+            _ => {
+                let id = path.strip_prefix("/executions/")?;
+                Self::Execution(Some(id).filter(|id| !id.contains('/'))?)
+            }
+        })
+    }
+
+    /// Checks the method and the origin. A web page of another origin may read, but not run anything.
+    fn check(&self, parts: &Parts) -> Result<(), RequestError> {
+        let (allowed, allow): (&[Method], _) = match self {
+            Self::Execute | Self::Reserve => (&[Method::POST], "POST"),
+            Self::Execution(_) => {
+                (&[Method::GET, Method::HEAD, Method::DELETE], "GET, HEAD, DELETE")
+            }
+            _ => (&[Method::GET, Method::HEAD], "GET, HEAD"),
+        };
+        if !allowed.contains(&parts.method) {
+            return Err(RequestError::Method { allow });
+        }
+        let read_only = matches!(parts.method, Method::GET | Method::HEAD);
+        if !read_only && is_cross_origin(parts) { Err(RequestError::CrossOrigin) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,188 @@
+use super::executor_registry::ExecutorRegistry;
+use super::lease_book::LeaseBook;
+use super::schedule::{Chore, Schedule};
+use super::task_book::TaskBook;
+use super::task_queue::TaskQueue;
+use crate::tasks::manager::background::{ExecutorCalls, LedgerCalls, StoreCalls};
+use crate::tasks::manager::command::Command;
+use crate::tasks::manager::event::Event;
+use crate::tasks::manager::link::ExecutorTarget;
+use crate::tasks::manager::metrics::{ManagerGauges, ManagerMeters};
+use crate::tasks::manager::settings::ManagerSettings;
+use crate::tasks::manager::unix_time::{millis, now_ms};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::ledger::Ledger;
+use tidegate::rng::Rng;
+use tidegate::tasks::TaskStore;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+/// Longest interval between two checks of what is due.
+const TICK: Duration = Duration::from_millis(100);
+/// Events or commands taken in before the next dispatch: under load one dispatch serves many.
+const BATCH_MAX: usize = 256;
+
+/// The manager's state. Each part owns its fields and changes them by its methods.
+pub struct Actor<S, L> {
+    pub(super) settings: ManagerSettings,
+    pub(super) tasks: TaskBook,
+    pub(super) queue: TaskQueue,
+    pub(super) executors: ExecutorRegistry,
+    pub(super) leases: LeaseBook,
+    pub(super) store: StoreCalls<S>,
+    pub(super) ledger: LedgerCalls<L>,
+    pub(super) calls: ExecutorCalls,
+    pub(super) meters: Arc<ManagerMeters>,
+    pub(super) events: mpsc::Sender<Event>,
+    pub(super) rng: Rng,
+    pub(super) draining: bool,
+    schedule: Schedule,
+}
+
+/// Phase of the manager's shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopPhase {
+    /// The manager runs.
+    Running,
+    /// The manager accepts nothing more, and lets local executions finish.
+    Draining,
+}
+
+// === impl Actor ===
+
+impl<S: TaskStore, L: Ledger> Actor<S, L> {
+    /// The state of a manager without tasks.
+    pub fn new(
+        settings: ManagerSettings,
+        targets: &[ExecutorTarget],
+        store: Arc<S>,
+        ledger: Arc<L>,
+        meters: Arc<ManagerMeters>,
+        events: mpsc::Sender<Event>,
+    ) -> Self {
+        Self {
+            tasks: TaskBook::default(),
+            queue: TaskQueue::new(settings.placement),
+            executors: ExecutorRegistry::new(targets),
+            leases: LeaseBook::default(),
+            store: StoreCalls::new(store, events.clone()),
+            ledger: LedgerCalls::new(ledger, events.clone()),
+            calls: ExecutorCalls::new(events.clone()),
+            meters,
+            events,
+            rng: Rng::from_process(),
+            draining: false,
+            schedule: Schedule::new(&settings, Instant::now()),
+            settings,
+        }
+    }
+
+    /// Runs until a stop, and then until local executions and submissions are done or the grace period is over.
+    pub async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        mut events: mpsc::Receiver<Event>,
+        mut stop: watch::Receiver<StopPhase>,
+        grace: Duration,
+    ) {
+        let mut until = None;
+        let mut batch = Vec::new();
+        self.probe_local();
+        self.adopt();
+        self.watch_ledger();
+        loop {
+            let wake = self.next_wake();
+            tokio::select! {
+                biased;
+                count = events.recv_many(&mut batch, BATCH_MAX) => {
+                    if count == 0 {
+                        return;
+                    }
+                    for event in batch.drain(..) {
+                        self.take_event(event);
+                    }
+                }
+                Some(command) = commands.recv() => {
+                    self.take_command(command);
+                    for _ in 1..BATCH_MAX {
+                        let Ok(command) = commands.try_recv() else { break };
+                        self.take_command(command);
+                    }
+                }
+                changed = stop.changed(), if !self.draining => {
+                    let _ = changed;
+                    self.draining = true;
+                    until = Some(Instant::now() + grace);
+                    tracing::info!(tasks = self.tasks.len(), "manager shuts down; its tasks are persisted");
+                }
+                () = sleep_until(wake) => {}
+            }
+            self.do_chores();
+            self.dispatch();
+            if self.draining && self.may_end(until) {
+                return;
+            }
+        }
+    }
+
+    fn next_wake(&self) -> Instant {
+        let tick = Instant::now() + TICK;
+        self.queue.next_wake().map_or(tick, |at| at.min(tick))
+    }
+
+    /// True when a shutdown need not wait: executions elsewhere go on and are found by the next process, local
+    /// ones end with this one.
+    fn may_end(&self, until: Option<Instant>) -> bool {
+        let mut running = self.tasks.iter().filter_map(|entry| entry.executor());
+        let busy = running.any(|executor| self.executors.is_local(executor));
+        !busy && !self.tasks.has_submissions() || until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    fn do_chores(&mut self) {
+        self.queue.push_due(&self.tasks);
+        for chore in self.schedule.due(Instant::now()) {
+            match chore {
+                Chore::Probe => {
+                    self.probe();
+                    self.set_gauges();
+                }
+                Chore::RenewLeases => self.renew_leases(),
+                Chore::Adopt => self.adopt(),
+                Chore::Purge => {
+                    let retention_ms = millis(self.settings.retention);
+                    self.store.purge(now_ms().saturating_sub(retention_ms));
+                }
+            }
+        }
+    }
+
+    /// Adopts tasks of an earlier process of this manager, or of a manager that is gone.
+    fn adopt(&self) {
+        let room = self.settings.tasks_max.saturating_sub(self.tasks.total());
+        self.store.adopt(self.settings.owner.clone(), self.settings.lease, room);
+    }
+
+    /// Publishes the gauges.
+    pub(super) fn set_gauges(&self) {
+        let mut gauges = ManagerGauges {
+            bytes: self.tasks.bytes() as u64,
+            executors: self.executors.gauges(),
+            ..ManagerGauges::default()
+        };
+        let mut oldest_ms = u64::MAX;
+        for record in self.tasks.iter().map(|entry| entry.record()) {
+            match record.state.started_ms {
+                Some(_) => gauges.running += 1,
+                None => {
+                    gauges.waiting[record.spec.priority as usize] += 1;
+                    oldest_ms = oldest_ms.min(record.state.queued_ms);
+                }
+            }
+        }
+        if oldest_ms != u64::MAX {
+            gauges.oldest_queued = Duration::from_millis(now_ms().saturating_sub(oldest_ms));
+        }
+        self.meters.set_gauges(gauges);
+    }
+}

@@ -1,0 +1,187 @@
+use crate::tasks::execution::CapacityReport;
+use crate::tasks::manager::link::{ExecutorTarget, Link};
+use crate::tasks::manager::metrics::ExecutorGauge;
+use crate::tasks::manager::view::ExecutorView;
+use std::sync::Arc;
+use tidegate::capacity::ExecutorId;
+
+/// The configured executors, by id, with their last reports.
+pub(super) struct ExecutorRegistry {
+    executors: Vec<KnownExecutor>,
+}
+
+struct KnownExecutor {
+    name: Box<str>,
+    url: String,
+    link: Arc<Link>,
+    up: bool,
+    probing: bool,
+    report: Option<CapacityReport>,
+}
+
+// === impl ExecutorRegistry ===
+
+impl ExecutorRegistry {
+    pub(super) fn new(targets: &[ExecutorTarget]) -> Self {
+        Self { executors: targets.iter().map(KnownExecutor::new).collect() }
+    }
+
+    /// Ids of all executors.
+    pub(super) fn ids(&self) -> impl Iterator<Item = ExecutorId> + use<> {
+        (0..self.executors.len()).filter_map(|at| u32::try_from(at).ok().map(ExecutorId))
+    }
+
+    fn get(&self, id: ExecutorId) -> Option<&KnownExecutor> {
+        self.executors.get(id.0 as usize)
+    }
+
+    /// Name and link of an executor.
+    pub(super) fn link(&self, id: ExecutorId) -> Option<(Box<str>, Arc<Link>)> {
+        self.get(id).map(|executor| (executor.name.clone(), Arc::clone(&executor.link)))
+    }
+
+    /// The executor of that name.
+    pub(super) fn find(&self, name: &str) -> Option<ExecutorId> {
+        let at = self.executors.iter().position(|executor| &*executor.name == name)?;
+        u32::try_from(at).ok().map(ExecutorId)
+    }
+
+    /// Names of all executors, by id.
+    pub(super) fn names(&self) -> Vec<Box<str>> {
+        self.executors.iter().map(|executor| executor.name.clone()).collect()
+    }
+
+    /// True when the executor of that name ends with this process.
+    pub(super) fn is_local(&self, name: &str) -> bool {
+        let find = |executor: &&KnownExecutor| &*executor.name == name;
+        self.executors.iter().find(find).is_some_and(|executor| executor.link.is_local())
+    }
+
+    /// Marks an executor as being probed, and returns its link; `None` while an earlier probe is unanswered.
+    pub(super) fn begin_probe(&mut self, id: ExecutorId) -> Option<Arc<Link>> {
+        let executor = self.executors.get_mut(id.0 as usize)?;
+        let busy = std::mem::replace(&mut executor.probing, true);
+        (!busy).then(|| Arc::clone(&executor.link))
+    }
+
+    /// Takes in the answer to a probe.
+    pub(super) fn end_probe(&mut self, id: ExecutorId, report: Result<CapacityReport, String>) {
+        let Some(executor) = self.executors.get_mut(id.0 as usize) else { return };
+        executor.probing = false;
+        let was_up = executor.up;
+        executor.up = report.is_ok();
+        match report {
+            Ok(report) => {
+                if !was_up {
+                    let slots = report.max_concurrent;
+                    tracing::info!(executor = %executor.name, slots, "executor up");
+                }
+                executor.report = Some(report);
+            }
+            Err(error) if was_up || executor.report.is_none() => {
+                tracing::warn!(executor = %executor.name, error, "executor down");
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Executions that an executor has reported; `None` when it reports none.
+    pub(super) fn executions(&self, id: ExecutorId) -> Option<&[String]> {
+        self.get(id)?.report.as_ref()?.executions.as_deref()
+    }
+
+    /// Checks that some executor may have a runtime; the error lists those available. Before the first report any
+    /// runtime passes.
+    pub(super) fn check_runtime(&self, runtime: &String) -> Result<(), Vec<String>> {
+        let reports = || self.executors.iter().filter_map(|executor| executor.report.as_ref());
+        let has = |report: &CapacityReport| {
+            report.runtimes.is_empty() || report.runtimes.contains(runtime)
+        };
+        if reports().next().is_none() || reports().any(has) {
+            return Ok(());
+        }
+        let mut known: Vec<_> = reports().flat_map(|report| report.runtimes.clone()).collect();
+        known.sort();
+        known.dedup();
+        Err(known)
+    }
+
+    /// Views of all executors. An executor of this process is read now, others by their last report; `own` has the
+    /// executions of this manager, which may be newer than the report.
+    pub(super) fn views(&self, own: impl Fn(ExecutorId) -> u32) -> Vec<ExecutorView> {
+        let views = self.ids().zip(&self.executors).map(|(id, executor)| {
+            let KnownExecutor { name, url, up, .. } = executor;
+            match executor.link.local_capacity() {
+                Some(now) => ExecutorView::new(name, url, *up, now.running, Some(&now)),
+                None => {
+                    let report = executor.report.as_ref();
+                    let running = report.map_or(0, |report| report.running).max(own(id));
+                    ExecutorView::new(name, url, *up, running, report)
+                }
+            }
+        });
+        views.collect()
+    }
+
+    /// Gauges of all executors.
+    pub(super) fn gauges(&self) -> Vec<ExecutorGauge> {
+        let gauge = |executor: &KnownExecutor| ExecutorGauge {
+            name: executor.name.to_string(),
+            url: executor.url.clone(),
+            up: executor.up,
+            report: executor.report.clone(),
+        };
+        self.executors.iter().map(gauge).collect()
+    }
+}
+
+// === impl KnownExecutor ===
+
+impl KnownExecutor {
+    fn new(target: &ExecutorTarget) -> Self {
+        let (name, url) = match target {
+            ExecutorTarget::Url(url) => (url.as_str().into(), url.clone()),
+            ExecutorTarget::Local(executor) => (executor.id().into(), String::new()),
+        };
+        let link = Arc::new(Link::new(target));
+        Self { name, url, link, up: false, probing: false, report: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(runtimes: &[&str]) -> CapacityReport {
+        CapacityReport {
+            executor_id: "e".to_owned(),
+            can_accept: true,
+            running: 1,
+            max_concurrent: 2,
+            available_slots: 1,
+            reserved: 0,
+            kind: String::new(),
+            runtimes: runtimes.iter().map(|name| (*name).to_owned()).collect(),
+            sandbox: Vec::new(),
+            executions: None,
+            draining: false,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_executor_is_probed_once_at_a_time_and_its_report_counts() {
+        let url = "http://127.0.0.1:1";
+        let mut registry = ExecutorRegistry::new(&[ExecutorTarget::Url(url.to_owned())]);
+        let id = registry.find(url).unwrap();
+        assert!(registry.begin_probe(id).is_some());
+        assert!(registry.begin_probe(id).is_none());
+        assert_eq!(registry.check_runtime(&"cobol".to_owned()), Ok(()), "nothing is known yet");
+        registry.end_probe(id, Ok(report(&["sh"])));
+        assert!(registry.begin_probe(id).is_some());
+        assert_eq!(registry.check_runtime(&"cobol".to_owned()), Err(vec!["sh".to_owned()]));
+        let views = registry.views(|_| 2);
+        assert_eq!((views[0].up, views[0].running), (true, 2), "two were sent since the report");
+        registry.end_probe(id, Err("gone".to_owned()));
+        assert!(!registry.views(|_| 0)[0].up);
+    }
+}

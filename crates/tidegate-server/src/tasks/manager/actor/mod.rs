@@ -1,0 +1,17 @@
+//! The manager's thread: it alone knows every task that is not over, and decides.
+//! Uses `background` and `attempt` for everything that waits; they report by an `Event`.
+//! Must not wait for a store, a ledger or an executor.
+
+mod actor;
+mod commands_in;
+mod dispatch;
+mod events_in;
+mod executor_registry;
+mod lease_book;
+mod leasing;
+mod runtime_ids;
+mod schedule;
+mod task_book;
+mod task_queue;
+
+pub use actor::{Actor, StopPhase};

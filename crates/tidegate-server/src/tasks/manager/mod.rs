@@ -1,0 +1,34 @@
+//! The task manager: accepts tasks, persists them, dispatches them to executors, and follows them to their end.
+//! Uses `executor`, `sandbox`, `execution`, `http` and `config`.
+//! Must not know the HTTP API of tasks, nor the gateway.
+
+mod actor;
+mod attempt;
+mod background;
+mod command;
+mod error;
+mod event;
+#[cfg(test)]
+pub(crate) mod fake_manager;
+mod handle;
+mod link;
+mod local_executor;
+mod manager;
+mod metrics;
+mod node;
+mod persistence;
+mod settings;
+mod unix_time;
+mod view;
+
+pub use error::TaskError;
+pub use handle::ManagerHandle;
+pub use link::ExecutorTarget;
+pub use local_executor::LocalExecutorError;
+pub use manager::Manager;
+pub use metrics::{
+    ExecutorGauge, ManagerGauges, ManagerMeters, MeterSnapshot, RetryCause, write_metrics,
+};
+pub use node::{TaskNode, TaskNodeError};
+pub use settings::ManagerSettings;
+pub use view::{ExecutorList, ExecutorView, Submit, TaskList, TaskNotice, TaskView, TaskWatch};

@@ -1,0 +1,141 @@
+use super::handle::ManagerHandle;
+use super::link::ExecutorTarget;
+use super::local_executor::{LocalExecutor, LocalExecutorError};
+use super::manager::Manager;
+use super::metrics::ManagerMeters;
+use super::settings::ManagerSettings;
+use crate::config::TasksConfig;
+use crate::tasks::execution::CapacityReport;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::capacity::Placement;
+use tidegate::ledger::{AnyLedger, LedgerError};
+use tidegate::store::StoreError;
+use tidegate::task::TaskLimits;
+use tidegate::tasks::AnyTaskStore;
+use tokio::runtime::Builder;
+
+/// Task manager with its store, its slot ledger and, if configured, an executor of this process.
+pub struct TaskNode {
+    manager: Manager,
+    local_executor: Option<LocalExecutor>,
+    grace: Duration,
+}
+
+/// Error that keeps the task manager from starting. Nothing is left running.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskNodeError {
+    /// The store can't be opened.
+    #[error("{0}; choose another store with --task-store, or --tasks false for no tasks")]
+    Store(#[from] StoreError),
+    /// The slot ledger can't be opened.
+    #[error("{0}; choose another slot ledger with --slot-ledger")]
+    Ledger(#[from] LedgerError),
+    /// The executor of this process can't be started.
+    #[error(transparent)]
+    Executor(#[from] LocalExecutorError),
+    /// The system refused a thread or a runtime.
+    #[error("the system refused a thread: {0}")]
+    System(#[from] io::Error),
+}
+
+// === impl TaskNode ===
+
+impl TaskNode {
+    /// Opens store and slot ledger, and starts the executor of this process and the manager. `port` distinguishes
+    /// unnamed managers of one machine that share a store.
+    ///
+    /// # Errors
+    ///
+    /// When one of them can't be opened or started. Nothing is left running.
+    pub fn start(config: &TasksConfig, port: u16, grace: Duration) -> Result<Self, TaskNodeError> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (store, ledger) = runtime.block_on(async {
+            let store = AnyTaskStore::open(&config.store).await?;
+            let ledger = match config.slot_ledger.as_str() {
+                "memory" => AnyLedger::open("memory:").await?,
+                url => AnyLedger::open(url).await?,
+            };
+            Ok::<_, TaskNodeError>((store, ledger))
+        })?;
+        let local_executor = match config.local_slots() {
+            0 => None,
+            slots => Some(LocalExecutor::start(config, slots, &local_name(config, port))?),
+        };
+        let mut targets: Vec<ExecutorTarget> =
+            config.executors.iter().cloned().map(ExecutorTarget::Url).collect();
+        targets.extend(
+            local_executor.as_ref().map(|local| ExecutorTarget::Local(local.executor().clone())),
+        );
+        let settings = settings(config, port);
+        let (store, ledger) = (Arc::new(store), Arc::new(ledger));
+        let manager = Manager::start(settings, &targets, store, ledger, runtime, grace)?;
+        Ok(Self { manager, local_executor, grace })
+    }
+
+    /// Handle for submissions and queries.
+    #[must_use]
+    pub fn handle(&self) -> &ManagerHandle {
+        self.manager.handle()
+    }
+
+    /// Counters, histograms and gauges.
+    #[must_use]
+    pub fn meters(&self) -> &Arc<ManagerMeters> {
+        self.manager.meters()
+    }
+
+    /// Capacity of the executor of this process, if there is one.
+    #[must_use]
+    pub fn capacity(&self) -> Option<CapacityReport> {
+        self.local_executor.as_ref().map(|local| local.executor().capacity())
+    }
+
+    /// Accepts nothing more, lets local executions finish within the grace period, and leaves queued tasks to the
+    /// next start.
+    pub fn shutdown(self) {
+        let began = std::time::Instant::now();
+        self.manager.shutdown();
+        if let Some(local) = self.local_executor {
+            local.shutdown(self.grace.saturating_sub(began.elapsed()));
+        }
+    }
+}
+
+/// Name of the executor of this process: `local`, or unique where managers share a store or a slot ledger.
+fn local_name(config: &TasksConfig, port: u16) -> String {
+    let shared = config.store.contains("://") || config.slot_ledger != "memory";
+    if !shared {
+        return "local".to_owned();
+    }
+    let plain = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '-' };
+    let node: String = owner(config.node.as_deref(), port).chars().map(plain).collect();
+    let end = node.len().saturating_sub(58);
+    format!("{}.local", &node[end..])
+}
+
+fn settings(config: &TasksConfig, port: u16) -> ManagerSettings {
+    // Slots that other managers use too must be leased.
+    let shared = config.slot_ledger != "memory" && config.placement == Placement::Pull;
+    ManagerSettings {
+        owner: owner(config.node.as_deref(), port),
+        shared_store: config.store.contains("://"),
+        placement: if shared { Placement::Semaphore } else { config.placement },
+        lease: config.lease,
+        tasks_max: config.tasks_max,
+        memory_bytes: config.memory_bytes,
+        limits: TaskLimits { code_bytes_max: config.code_bytes_max, ..TaskLimits::default() },
+        retention: config.retention,
+        output_bytes_max: config.output_bytes_max,
+        ..ManagerSettings::default()
+    }
+}
+
+/// Name of the manager. Managers that share a store must have different names; a restarted manager adopts the
+/// tasks of its name at once.
+fn owner(node: Option<&str>, port: u16) -> String {
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let machine = if machine.trim().is_empty() { "localhost" } else { machine.trim() };
+    node.map_or_else(|| format!("{machine}:{port}"), str::to_owned)
+}

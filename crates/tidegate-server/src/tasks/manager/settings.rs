@@ -1,0 +1,48 @@
+use std::time::Duration;
+use tidegate::capacity::Placement;
+use tidegate::task::TaskLimits;
+
+/// Settings of a manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagerSettings {
+    /// Name among the managers that share a store.
+    pub owner: String,
+    /// Other managers use the same store.
+    pub shared_store: bool,
+    /// Strategy by which queued tasks get slots.
+    pub placement: Placement,
+    /// Lease of an execution, 1 s … 10 min: the executor stops an execution of which nobody asks for so long, and
+    /// the manager then retries it. Default 15 s.
+    pub lease: Duration,
+    /// Most tasks that wait or run at once. Default 100,000.
+    pub tasks_max: usize,
+    /// Most memory of those tasks, in bytes. Default 256 MiB.
+    pub memory_bytes: usize,
+    /// Limits of a task.
+    pub limits: TaskLimits,
+    /// Interval of capacity probes of executors. Default 1 s.
+    pub probe_every: Duration,
+    /// Time until ended tasks are deleted. Default 1 week.
+    pub retention: Duration,
+    /// Most output stored per attempt, in bytes. Default 1 MiB.
+    pub output_bytes_max: usize,
+}
+
+// === impl ManagerSettings ===
+
+impl Default for ManagerSettings {
+    fn default() -> Self {
+        Self {
+            owner: "local".to_owned(),
+            shared_store: false,
+            placement: Placement::default(),
+            lease: Duration::from_secs(15),
+            tasks_max: 100_000,
+            memory_bytes: 256 << 20,
+            limits: TaskLimits::default(),
+            probe_every: Duration::from_secs(1),
+            retention: Duration::from_secs(7 * 24 * 3_600),
+            output_bytes_max: 1 << 20,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Tasks: the HTTP API, the manager that dispatches them, the executor that runs them, and its sandbox.
+//! Uses `http` and `config`; each layer inside uses those after it: `api → manager → executor → sandbox →
+//! execution`. Must not know the gateway, ingestion or the node.
+
+pub mod api;
+pub mod execution;
+pub mod executor;
+pub mod manager;
+pub mod sandbox;

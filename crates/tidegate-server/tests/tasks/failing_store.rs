@@ -1,0 +1,99 @@
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tidegate::store::StoreError;
+use tidegate::task::{OutputChunk, TaskId};
+use tidegate::tasks::{
+    Change, ChangeOutcome, Durability, FjallTaskStore, NewTask, Submission, TaskPage, TaskQuery,
+    TaskRecord, TaskStore,
+};
+
+/// A store that fails every other call while enabled: in turn before and after the call took effect.
+pub struct FailingStore {
+    store: FjallTaskStore,
+    failing: AtomicBool,
+    calls: AtomicU64,
+    /// Counted apart, so that some submissions fail whatever the other calls.
+    submissions: AtomicU64,
+}
+
+// === impl FailingStore ===
+
+impl FailingStore {
+    pub fn new(store: FjallTaskStore) -> Self {
+        Self {
+            store,
+            failing: AtomicBool::new(false),
+            calls: AtomicU64::new(0),
+            submissions: AtomicU64::new(0),
+        }
+    }
+
+    pub fn set_failing(&self, failing: bool) {
+        self.failing.store(failing, Ordering::Relaxed);
+    }
+
+    async fn call<T>(
+        &self,
+        operation: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        self.count(&self.calls, operation).await
+    }
+
+    async fn count<T>(
+        &self,
+        calls: &AtomicU64,
+        operation: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let failure = || Err(StoreError::Unavailable("the test store fails".to_owned()));
+        if !self.failing.load(Ordering::Relaxed) {
+            return operation.await;
+        }
+        match calls.fetch_add(1, Ordering::Relaxed) % 4 {
+            0 => failure(),
+            2 => operation.await.and_then(|_| failure()),
+            _ => operation.await,
+        }
+    }
+}
+
+impl TaskStore for FailingStore {
+    async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
+        self.count(&self.submissions, self.store.submit(task)).await
+    }
+
+    async fn persist(
+        &self,
+        change: Change,
+        durability: Durability,
+    ) -> Result<ChangeOutcome, StoreError> {
+        self.call(self.store.persist(change, durability)).await
+    }
+
+    async fn get(&self, id: &TaskId) -> Result<Option<TaskRecord>, StoreError> {
+        self.call(self.store.get(id)).await
+    }
+
+    async fn output(&self, id: &TaskId) -> Result<Option<Vec<OutputChunk>>, StoreError> {
+        self.call(self.store.output(id)).await
+    }
+
+    async fn list(&self, query: &TaskQuery) -> Result<TaskPage, StoreError> {
+        self.call(self.store.list(query)).await
+    }
+
+    async fn counts(&self) -> Result<[u64; 6], StoreError> {
+        self.call(self.store.counts()).await
+    }
+
+    async fn beat(&self, owner: &str, ttl: Duration) -> Result<(), StoreError> {
+        self.call(self.store.beat(owner, ttl)).await
+    }
+
+    async fn adopt(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
+        self.call(self.store.adopt(owner, limit)).await
+    }
+
+    async fn forget(&self, ended_before_ms: u64, limit: usize) -> Result<u64, StoreError> {
+        self.call(self.store.forget(ended_before_ms, limit)).await
+    }
+}

@@ -1,0 +1,60 @@
+use super::ask::Ask;
+use super::assignment::Assignment;
+use super::model::Model;
+use super::upstream::Upstream;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_core::admission::MessagePriority;
+use tidegate_core::routing::{self, Availability, Demand};
+
+/// The upstreams of one model.
+#[derive(Debug)]
+pub(super) struct Pool {
+    pub members: Vec<Arc<Upstream>>,
+    pub model: Arc<Model>,
+    pub availability: Arc<Availability>,
+}
+
+/// A pool as the routing policy sees it for one request.
+pub(super) struct PoolView<'a> {
+    pub pool: &'a Pool,
+    pub ask: &'a Ask<'a>,
+    pub now: Duration,
+}
+
+// === impl PoolView ===
+
+impl routing::Pool for PoolView<'_> {
+    type Reservation = Assignment;
+
+    fn availability(&self) -> &Availability {
+        &self.pool.availability
+    }
+
+    fn demand(&self) -> &Demand {
+        &self.pool.model.demand
+    }
+
+    fn is_excluded(&self, index: usize) -> bool {
+        let not = self.ask.not;
+        !not.is_empty() && not.contains(&self.pool.members[index].id())
+    }
+
+    fn cost(&self, index: usize) -> u64 {
+        self.pool.members.get(index).map_or(u64::MAX, |upstream| upstream.cost(self.now))
+    }
+
+    fn try_reserve(&mut self, index: usize, judged: MessagePriority) -> Option<Assignment> {
+        let (upstream, model) = (&self.pool.members[index], &self.pool.model);
+        let ticket = upstream.try_charge(self.ask.charge, model, judged).ok()?;
+        Some(Assignment::new(upstream, model, ticket))
+    }
+}
+
+impl PoolView<'_> {
+    /// Reserves a slot whatever the thresholds say.
+    pub fn reserve_anyway(&self, index: usize) -> Assignment {
+        let upstream = &self.pool.members[index];
+        Assignment::new(upstream, &self.pool.model, upstream.charge_anyway(self.ask.charge))
+    }
+}
