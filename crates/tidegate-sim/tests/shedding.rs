@@ -1,8 +1,9 @@
 //! Admission as the load rises: which priorities are refused, and how many.
 
+use tidegate_core::admission::MessagePriority::Critical;
+use tidegate_sim::gateway::{AdmissionSummary, simulate_with_admission};
 use tidegate_sim::report::Findings;
 use tidegate_sim::scenario::{Scenario, What};
-use tidegate_sim::simulate;
 
 const LOADS: [f64; 9] = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0];
 
@@ -10,7 +11,7 @@ const PRIORITIES: [&str; 4] = ["critical", "high", "normal", "low"];
 
 /// Requests of each priority a second, most urgent first, that take a second each on average. Only the limits
 /// bind: the upstream has more slots than they let in.
-fn run(per_s: [f64; 4], sharing: &str, duration_s: u32) -> Findings {
+fn run(per_s: [f64; 4], sharing: &str, duration_s: u32) -> (Findings, AdmissionSummary) {
     let mut text = format!(
         r#"
         about = "Admission limits alone."
@@ -34,13 +35,13 @@ fn run(per_s: [f64; 4], sharing: &str, duration_s: u32) -> Findings {
         );
     }
     let scenario = Scenario::read("limits", &text).unwrap_or_else(|error| panic!("{error}"));
-    simulate(&scenario, 1, None).unwrap_or_else(|violation| panic!("{violation}"))
+    simulate_with_admission(&scenario, 1, None).unwrap_or_else(|violation| panic!("{violation}"))
 }
 
 /// The same load of each priority, and some Critical.
 fn even_load(load: f64, sharing: &str) -> Findings {
     let each = 150.0 * load;
-    run([20.0, each, each, each], sharing, 35)
+    run([20.0, each, each, each], sharing, 35).0
 }
 
 fn refused_share(findings: &Findings, priority: &str) -> f64 {
@@ -73,7 +74,8 @@ fn low_is_refused_before_normal_before_high_and_critical_never() {
 #[test]
 fn a_thousand_critical_a_second_do_not_block_the_rest() {
     // 700 others in flight on average, of the 900 that the reserve leaves.
-    let findings = run([1000.0, 400.0, 240.0, 60.0], "strict", 65);
+    let (findings, admission) = run([1000.0, 400.0, 240.0, 60.0], "strict", 65);
+    assert!(admission.of(Critical).in_flight_max >= 1000);
     let of = |what, priority: &str| findings.value(what, &format!("priority:{priority}"), None);
     assert_eq!(of(What::GoodputOfOffered, "critical"), Some(1.0));
     // By Little's law 1,000 a second for a second each are 1,000 in flight.
@@ -89,7 +91,7 @@ fn a_thousand_critical_a_second_do_not_block_the_rest() {
 #[test]
 fn the_share_of_low_that_is_refused_is_erlang_s() {
     for per_s in [180.0, 225.0, 600.0] {
-        let findings = run([0.0, 0.0, 0.0, per_s], "strict", 1005);
+        let (findings, _) = run([0.0, 0.0, 0.0, per_s], "strict", 1005);
         let expected = erlang_b(200, per_s);
         // Refusals come in bunches about as long as a request takes, one second here: of a thousand seconds
         // a thousand are independent, whatever the arrivals. Five standard errors of those.

@@ -26,8 +26,10 @@ impl<'a> Simulation<'a> {
         request.tried = Tried::default();
         request.forgiven = 0;
         request.last = Last::None;
+        let returns = request.returns;
+        let attempt = request.attempt;
+        self.admission.of_mut(priority).record_attempt(returns);
         if let Some(deadline) = deadline {
-            let attempt = request.attempt;
             self.agenda.plan(now + deadline, Event::Deadline { id, attempt });
         }
         if priority != MessagePriority::Critical {
@@ -52,6 +54,8 @@ impl<'a> Simulation<'a> {
                 let request = self.requests.get_mut(id);
                 request.permit = permit;
                 request.counted = true;
+                let in_flight = self.trackers.gateway.lanes().of(priority);
+                self.admission.of_mut(priority).record_admission(returns, in_flight);
             }
             Err(refusal) => {
                 let told = self.advice.for_one(refusal);

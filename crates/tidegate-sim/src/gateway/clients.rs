@@ -43,6 +43,8 @@ impl Simulation<'_> {
     ) -> Result<(), Broken> {
         if let Some(wait) = told {
             self.checks.told(wait)?;
+            let priority = self.class(id).priority;
+            self.admission.of_mut(priority).record_advice(wait);
         }
         self.process(self.settings.refusal_cost);
         let class = self.requests.get(id).class;
@@ -86,6 +88,8 @@ impl Simulation<'_> {
                 self.agenda.plan(at, Event::Return { id, stamp });
             }
             None => {
+                let priority = self.class(id).priority;
+                self.admission.of_mut(priority).record_last_attempt(at.is_some());
                 let upstream = (how == How::Failed).then(|| self.requests.get(id).upstream);
                 self.over(id, how, upstream);
             }

@@ -17,4 +17,5 @@ mod simulation;
 
 pub use compare::{GatewayComparison, GatewayRow, Variant, compare};
 pub use flaw::{Flaw, UnknownFlaw};
-pub use simulation::simulate;
+pub use model::{AdmissionSummary, PriorityAdmission};
+pub use simulation::{simulate, simulate_with_admission};

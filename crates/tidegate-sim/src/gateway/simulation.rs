@@ -1,7 +1,8 @@
 use super::Flaw;
 use super::event::Event;
 use super::model::{
-    Advice, Broken, Checks, Fleet, Queue, Settings, Slab, State, Trackers, Upstream,
+    AdmissionSummary, Advice, Broken, Checks, Fleet, Queue, Settings, Slab, State, Trackers,
+    Upstream,
 };
 use crate::agenda::{Agenda, Time};
 use crate::arrivals::{Arrival, Arrivals};
@@ -11,7 +12,7 @@ use crate::scenario::{Scenario, Upstreams};
 use crate::violation::Violation;
 use std::collections::VecDeque;
 use std::time::Duration;
-use tidegate_core::admission::MessagePriority;
+use tidegate_core::admission::{MessagePriority, Reason, Refusal};
 use tidegate_core::retry::{BudgetLimits, RetryBudget};
 use tidegate_core::rng::Rng;
 
@@ -33,12 +34,29 @@ pub fn simulate(
     seed: u64,
     plant: Option<Flaw>,
 ) -> Result<Findings, Violation> {
-    let Some(upstreams) = &scenario.upstreams else { return Ok(Findings::default()) };
+    simulate_with_admission(scenario, seed, plant).map(|(findings, _)| findings)
+}
+
+/// Runs a scenario like [`simulate`], and returns the summary of its admission too: retry advice and returning
+/// clients, which no report shows.
+///
+/// # Errors
+///
+/// Those of [`simulate`].
+pub fn simulate_with_admission(
+    scenario: &Scenario,
+    seed: u64,
+    plant: Option<Flaw>,
+) -> Result<(Findings, AdmissionSummary), Violation> {
+    let Some(upstreams) = &scenario.upstreams else { return Ok(Default::default()) };
     let settings = Settings::of(scenario, upstreams);
     let trackers = Trackers::new(&settings);
     let mut simulation = Simulation::new(scenario, upstreams, settings, &trackers, seed, plant);
     match simulation.run(Arrivals::new(scenario, seed)) {
-        Ok(()) => Ok(simulation.into_findings()),
+        Ok(()) => {
+            let admission = std::mem::take(&mut simulation.admission);
+            Ok((simulation.into_findings(), admission))
+        }
         Err(broken) => Err(broken.at(simulation.now, simulation.events)),
     }
 }
@@ -60,6 +78,7 @@ pub(super) struct Simulation<'a> {
     pub(super) todo: VecDeque<Todo>,
     pub(super) rng: Rng,
     pub(super) recorder: Recorder,
+    pub(super) admission: AdmissionSummary,
     pub(super) checks: Checks,
     pub(super) now: Time,
     pub(super) end: Time,
@@ -137,6 +156,7 @@ impl<'a> Simulation<'a> {
             todo: VecDeque::new(),
             rng: seeds.fork(),
             recorder: Recorder::new(scenario),
+            admission: AdmissionSummary::default(),
             checks: Checks::new(&settings),
             now: 0,
             end: nanos(scenario.duration_s),
@@ -221,6 +241,7 @@ impl<'a> Simulation<'a> {
 
     fn observe(&mut self) -> Result<(), Broken> {
         self.advice.observe(self.now, &self.trackers.gateway);
+        self.note_advice();
         for (advice, share) in self.advice_of_tenants.iter_mut().zip(&self.trackers.tenants) {
             if let Some(share) = share {
                 advice.observe(self.now, share);
@@ -229,6 +250,18 @@ impl<'a> Simulation<'a> {
         self.fleet.tick(self.now);
         self.plan_again(OBSERVE_EVERY, Event::Observe);
         self.check_sums()
+    }
+
+    /// Notes the retry advice until the load ends. In the quiet time after it, completions are forgotten and the
+    /// advice rises again, with nobody to read it.
+    fn note_advice(&mut self) {
+        if self.now > nanos(self.scenario.duration_s) {
+            return;
+        }
+        for priority in MessagePriority::ALL {
+            let own_limit = Refusal { priority, reason: Reason::PriorityLimit };
+            self.admission.of_mut(priority).advice_at_end = self.advice.for_all(own_limit);
+        }
     }
 
     fn scrape(&mut self) {

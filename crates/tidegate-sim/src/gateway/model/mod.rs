@@ -2,6 +2,7 @@
 //!
 //! May use the decisions of `tidegate-core` and the scenario. Must not know in which order things happen.
 
+mod admission_summary;
 mod advice;
 mod check;
 mod fleet;
@@ -11,6 +12,7 @@ mod settings;
 mod trackers;
 mod upstream;
 
+pub use admission_summary::{AdmissionSummary, PriorityAdmission};
 pub use advice::{Advice, told};
 pub use check::{Broken, Checks};
 pub use fleet::{Ask, Fleet};
