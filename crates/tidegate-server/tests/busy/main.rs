@@ -4,23 +4,13 @@
 //! mocks.
 
 mod answers;
-mod dry_run;
-mod from_the_head;
 mod isolation;
-mod load_sources;
-mod models;
 mod outbox;
-mod overshoot;
-mod peeking;
-mod priorities;
-mod reported_elsewhere;
 mod reports;
-mod series;
+mod selection;
 #[path = "../gateway/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of the two binaries uses a part of it")]
 mod support;
-mod threshold_api;
-mod threshold_errors;
+mod thresholds;
 mod traffic;
 mod upstream;
-mod vanishing;

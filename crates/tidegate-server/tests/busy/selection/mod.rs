@@ -1,0 +1,5 @@
+//! The selection of an upstream: by the head of a request, by its model, and by its body where the head does not name one.
+
+mod from_the_head;
+mod models;
+mod peeking;
