@@ -4,7 +4,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint fmt deny unit loom shuttle rules doc smoke bench compare soak dist
+.PHONY: help setup run test check lint features fmt deny unit loom shuttle rules doc smoke bench compare soak dist
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -26,6 +26,9 @@ check: ## The inner loop: formatting, clippy, and the quick tests of the crates 
 lint: deny ## Formatting, clippy and the dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+features: ## The library with each of its features alone (two minutes; part of `make soak`)
+	@scripts/features
 
 deny: ## Licences, sources and duplicates of the dependencies
 	@scripts/deny
@@ -69,7 +72,7 @@ compare: ## The same drills on Tidegate, haproxy, nginx and Envoy, into docs/ben
 	$(CARGO) build --release --locked
 	bench/compare.py --write docs/benchmarks.md $(ARGS)
 
-soak: ## Every scenario in full: 200 seeds simulated, and the real drill (hours)
+soak: features ## Every scenario in full: 200 seeds simulated, and the real drill (hours)
 	$(CARGO) build --release --locked
 	@scripts/soak
 

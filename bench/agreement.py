@@ -90,7 +90,7 @@ def main():
     try:
         if options.write:
             split_at_markers(options.write, MARKERS)
-        with alone():
+        with alone(options):
             results = []
             for name in options.scenarios or scenarios():
                 print(f"{name} …", file=sys.stderr, flush=True)

@@ -159,7 +159,7 @@ def main():
     exit_on_sigterm()
     options = parse_options()
     try:
-        with alone(), tempfile.TemporaryDirectory(prefix="tidegate-compare-") as directory:
+        with alone(options), tempfile.TemporaryDirectory(prefix="tidegate-compare-") as directory:
             return run(options, directory)
     except BenchError as error:
         print(f"compare: {error}", file=sys.stderr)

@@ -288,7 +288,7 @@ def main():
     parent = options.directory or REPOSITORY / "target"
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        with alone(), tempfile.TemporaryDirectory(prefix="tidegate-bench-", dir=parent) as directory:
+        with alone(options), tempfile.TemporaryDirectory(prefix="tidegate-bench-", dir=parent) as directory:
             return run(options, Path(directory))
     except BenchError as error:
         print(f"ingest: {error}", file=sys.stderr)

@@ -161,9 +161,10 @@ def parse_options():
 
 def main():
     exit_on_sigterm()
+    options = parse_options()
     try:
-        with alone(), tempfile.TemporaryDirectory(prefix="tidegate-bench-") as directory:
-            return run(parse_options(), directory)
+        with alone(options), tempfile.TemporaryDirectory(prefix="tidegate-bench-") as directory:
+            return run(options, directory)
     except BenchError as error:
         print(f"memory: {error}", file=sys.stderr)
         return 2

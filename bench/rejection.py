@@ -343,7 +343,7 @@ def main():
     exit_on_sigterm()
     options = parse_options()
     try:
-        with alone(), tempfile.TemporaryDirectory(prefix="tidegate-bench-") as directory:
+        with alone(options), tempfile.TemporaryDirectory(prefix="tidegate-bench-") as directory:
             return run(options, directory)
     except BenchError as error:
         print(f"rejection: {error}", file=sys.stderr)

@@ -79,10 +79,10 @@ class Server:
 class Worker(Server):
     """Executor whose tasks only sleep."""
 
-    def __init__(self, directory, binary, task_ms, slots=1):
+    def __init__(self, directory, binary, task_ms, slots=1, port=None):
         super().__init__(directory)
         self.binary, self.task_ms, self.slots = binary, task_ms, slots
-        (self.port,) = free_ports(1)
+        self.port = port or free_ports(1)[0]
         self.url = f"http://127.0.0.1:{self.port}"
 
     def command(self):
@@ -147,7 +147,9 @@ class Manager(Server):
 def started_workers(directory, binary, count, task_ms):
     """Starts worker processes of one slot each, all at once, and stops all at once."""
     with contextlib.ExitStack() as stack:
-        workers = [Worker(directory / f"worker-{n}", binary, task_ms) for n in range(count)]
+        # All ports at once: drawn one by one, two workers of thirty get the same one now and then.
+        ports = enumerate(free_ports(count))
+        workers = [Worker(directory / f"worker-{n}", binary, task_ms, port=port) for n, port in ports]
         for worker in workers:
             worker.start()
             stack.callback(worker.stop)

@@ -218,7 +218,7 @@ def main():
         parent.mkdir(parents=True, exist_ok=True)
         if (kind := file_system(parent)) in VOLATILE:
             raise BenchError(f"{parent} is on {kind}, where nothing lasts: give a --directory on a disk")
-        with alone(), tempfile.TemporaryDirectory(prefix="tidegate-bench-", dir=parent) as directory:
+        with alone(options), tempfile.TemporaryDirectory(prefix="tidegate-bench-", dir=parent) as directory:
             start = MachineTimes.now()
             findings = Bench(options, Path(directory)).run()
             return report(options, findings, MachineTimes.now().since(start))

@@ -32,7 +32,8 @@ pub enum RejectReason {
     StoreUnavailable,
     /// The receiver is shutting down.
     ShuttingDown,
-    /// A reason unknown to this version: [`Reject::retry_after_ms`] still applies.
+    /// A reason unknown to this version: [`Reject::retry_after_ms`](super::Reject::retry_after_ms) still
+    /// applies.
     Other,
 }
 

@@ -41,7 +41,7 @@ pub struct AccountCacheStats {
     pub over_capacity: usize,
     /// Keys evicted since the start; each is read from the store again when needed.
     pub evicted: u64,
-    /// Sums that started at zero because they were not [loaded](super::Evaluator::load).
+    /// Sums that started at zero because they were not [loaded](crate::tariff::Evaluator::load).
     pub unloaded: u64,
 }
 
