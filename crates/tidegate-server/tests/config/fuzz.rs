@@ -37,7 +37,7 @@ fn noise(pieces_max: usize) -> impl Strategy<Value = String> {
 
 /// A file that is nearly right gets further than noise.
 fn spoiled() -> impl Strategy<Value = String> {
-    let insertions = prop::collection::vec((0..NEARLY_RIGHT.len(), noise(3)), 1..6);
+    let insertions = prop::collection::vec((0..NEARLY_RIGHT.len(), noise(3)), 1..=6);
     insertions.prop_map(|insertions| {
         insertions.iter().fold(NEARLY_RIGHT.to_owned(), |mut text, (at, noise)| {
             let at = (0..=*at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
@@ -48,15 +48,15 @@ fn spoiled() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     #[test]
     fn noise_never_panics(
         text in prop_oneof![spoiled(), noise(40)],
-        known in prop::collection::vec((prop::sample::select(names()), noise(3)), 0..3),
-        unknown in prop::collection::vec((noise(4), noise(3)), 0..3),
-        flags in prop::collection::vec((noise(3), noise(3)), 0..3),
-        upstreams in prop::collection::vec(noise(5), 0..3),
+        known in prop::collection::vec((prop::sample::select(names()), noise(3)), 0..4),
+        unknown in prop::collection::vec((noise(4), noise(3)), 0..4),
+        flags in prop::collection::vec((noise(3), noise(3)), 0..4),
+        upstreams in prop::collection::vec(noise(5), 0..4),
     ) {
         let unknown = unknown.into_iter().map(|(name, value)| (format!("TIDEGATE_{name}"), value));
         let mut loader = Loader::new().file("f", text).env(known).env(unknown);

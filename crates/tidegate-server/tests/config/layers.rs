@@ -455,18 +455,3 @@ fn messages_stay_on_one_line_and_passwords_are_masked() {
         assert_eq!(masked(&config.ingest.store), shown);
     }
 }
-
-#[test]
-fn variables_of_a_container_platform_are_ignored() {
-    for (name, value) in [
-        ("TIDEGATE_SERVICE_HOST", "10.0.0.1"),
-        ("TIDEGATE_SERVICE_PORT_HTTP", "8000"),
-        ("TIDEGATE_PORT", "tcp://10.0.0.1:8000"),
-        ("TIDEGATE_PORT_8000_TCP_ADDR", "10.0.0.1"),
-        ("TIDEGATE_ADMIN_PORT_8001_TCP", "tcp://10.0.0.1:8001"),
-    ] {
-        assert!(Loader::new().env(env(&[(name, value)])).load().is_ok(), "{name}");
-    }
-    let guess = env(&[("TIDEGATE_LISTEN_PORT", "8000")]);
-    assert!(Loader::new().env(guess).load().is_err(), "a guess at a setting");
-}
