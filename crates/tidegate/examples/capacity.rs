@@ -7,8 +7,8 @@ use std::error::Error;
 use std::time::Duration;
 use tidegate::MessagePriority::{self, High, Normal};
 use tidegate::capacity::{
-    Dispatcher, ExecutorAnswer, ExecutorId, ExecutorSlots, Order, Placement, RuntimeId, Serves,
-    Ticket,
+    Dispatcher, ExecutorAnswer, ExecutorId, ExecutorRuntimes, ExecutorSlots, Order, Placement,
+    RuntimeId, Ticket,
 };
 use tidegate::task::{ExecutionKey, TaskId};
 
@@ -24,7 +24,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let mut executors: BTreeMap<_, _> =
         [0, 1].map(|id| (ExecutorId(id), ExecutorSlots::new(1, 0))).into();
     for id in executors.keys() {
-        dispatcher.executor_up(*id, 1, Serves::All);
+        dispatcher.executor_up(*id, 1, ExecutorRuntimes::All);
     }
     let priorities: [MessagePriority; 6] = [Normal, Normal, Normal, Normal, High, High];
     for (number, priority) in (1..).zip(priorities) {

@@ -9,7 +9,7 @@ use std::thread;
 use tidegate::frame::{
     Ack, Batch, FrameKind, FrameLimits, Hello, Reassembler, Reject, RejectReason, Welcome,
 };
-use tidegate::sequence::{Seen, SeqWindow};
+use tidegate::sequence::{SeqStatus, SeqWindow};
 use tidegate::signal::BackpressureSignal;
 use tidegate::usage::Names;
 
@@ -121,13 +121,13 @@ impl Server {
         let mut inside = self.inside.1.wait_while(self.inside(), is_full).unwrap();
         let window = inside.windows.entry(sender.to_owned()).or_default();
         window.settle(batch.settled);
-        match window.see(batch.seq) {
-            Seen::New => {
+        match window.record(batch.seq) {
+            SeqStatus::New => {
                 inside.times.extend(batch.records.iter().map(|record| record.time_ns));
                 inside.batches += 1;
             }
-            Seen::Before => {}
-            Seen::TooFar => panic!("batch {} is too far ahead", batch.seq),
+            SeqStatus::Duplicate => {}
+            SeqStatus::TooFar => panic!("batch {} is too far ahead", batch.seq),
         }
         Ack { seqs: [batch.seq].into_iter().collect(), signal }.encode()
     }

@@ -2,7 +2,7 @@ use super::fleet::Fleet;
 use super::order::{ExecutorAnswer, LeaseAnswer, Order};
 use super::placement::{DispatchState, Placement, Protocol, Selection, Strategy};
 use super::wait_queue::{QueuePosition, RuntimeId, WaitQueue};
-use super::{ExecutorId, Serves, Ticket};
+use super::{ExecutorId, ExecutorRuntimes, Ticket};
 use crate::admission::MessagePriority;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,12 +20,12 @@ const LEDGER_PAUSE: Duration = Duration::from_millis(200);
 /// use std::time::Duration;
 /// use tidegate_core::admission::MessagePriority::Normal;
 /// use tidegate_core::capacity::{
-///     ExecutorAnswer, Dispatcher, ExecutorId, Order, Placement, RuntimeId, Serves, Ticket,
+///     ExecutorAnswer, Dispatcher, ExecutorId, Order, Placement, RuntimeId, ExecutorRuntimes, Ticket,
 /// };
 ///
 /// let (now, python, executor) = (Duration::ZERO, RuntimeId(0), ExecutorId(0));
 /// let mut dispatcher = Dispatcher::new(Placement::Pull);
-/// dispatcher.executor_up(executor, 1, Serves::All);
+/// dispatcher.executor_up(executor, 1, ExecutorRuntimes::All);
 /// dispatcher.submit(Ticket(1), Normal, python);
 /// dispatcher.submit(Ticket(2), Normal, python);
 /// let orders = dispatcher.orders(now, &mut || 0);
@@ -100,7 +100,7 @@ impl Dispatcher {
     }
 
     /// Reports that an executor answers, with its slots and runtimes.
-    pub fn executor_up(&mut self, id: ExecutorId, max: u32, serves: Serves) {
+    pub fn executor_up(&mut self, id: ExecutorId, max: u32, serves: ExecutorRuntimes) {
         // Attempts queued for this executor may need another one if its runtimes changed.
         if self.state.fleet.get(id).is_some_and(|executor| executor.serves != serves) {
             self.strategy.executor_lost(id);

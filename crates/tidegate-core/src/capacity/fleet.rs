@@ -1,4 +1,4 @@
-use super::{RuntimeId, Serves};
+use super::{ExecutorRuntimes, RuntimeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub struct ExecutorState {
     /// Number of slots.
     pub max: u32,
     /// Runtimes it can run.
-    pub serves: Serves,
+    pub serves: ExecutorRuntimes,
     /// True while it answers.
     pub up: bool,
     /// Attempts of this manager at the executor that have not ended.
@@ -62,7 +62,7 @@ impl ExecutorState {
 
 impl Fleet {
     /// Marks an executor as up, with its slots and runtimes.
-    pub fn up(&mut self, id: ExecutorId, max: u32, serves: Serves) {
+    pub fn up(&mut self, id: ExecutorId, max: u32, serves: ExecutorRuntimes) {
         self.change(id, |executor| {
             if !executor.up {
                 executor.full_until = None;
@@ -76,7 +76,7 @@ impl Fleet {
     pub(super) fn change(&mut self, id: ExecutorId, how: impl FnOnce(&mut ExecutorState)) {
         let executor = self.executors.entry(id).or_insert_with(|| ExecutorState {
             max: 0,
-            serves: Serves::All,
+            serves: ExecutorRuntimes::All,
             up: false,
             own: 0,
             foreign: 0,

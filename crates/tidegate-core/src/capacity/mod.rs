@@ -23,4 +23,4 @@ pub use placement::{Placement, UnknownPlacement};
 pub use refused::{ExecuteRefused, LedgerRefused, ReserveRefused};
 pub use slot_request::{Acquired, SlotLease, SlotRequest};
 pub use slots::{Cancelled, ExecutorSlots, Granted, Occupancy, Reservation};
-pub use wait_queue::{QueuePosition, RuntimeId, Serves, Ticket, WaitQueue};
+pub use wait_queue::{ExecutorRuntimes, QueuePosition, RuntimeId, Ticket, WaitQueue};

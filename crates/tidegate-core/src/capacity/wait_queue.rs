@@ -20,7 +20,7 @@ pub struct QueuePosition {
 
 /// Runtimes of an executor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Serves {
+pub enum ExecutorRuntimes {
     /// Any runtime: the executor declares none.
     All,
     /// These runtimes, in order.
@@ -32,14 +32,14 @@ pub enum Serves {
 ///
 /// ```
 /// use tidegate_core::admission::MessagePriority::{High, Normal};
-/// use tidegate_core::capacity::{RuntimeId, Serves, Ticket, WaitQueue};
+/// use tidegate_core::capacity::{RuntimeId, ExecutorRuntimes, Ticket, WaitQueue};
 ///
 /// let mut queue = WaitQueue::default();
 /// let python = RuntimeId(0);
 /// queue.join(Ticket(1), Normal, python);
 /// queue.join(Ticket(2), High, python);
 /// assert_eq!(queue.ahead_of(Ticket(1)), Some(1));
-/// assert_eq!(queue.head(&Serves::All).map(|(_, ticket)| ticket), Some(Ticket(2)));
+/// assert_eq!(queue.head(&ExecutorRuntimes::All).map(|(_, ticket)| ticket), Some(Ticket(2)));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WaitQueue {
@@ -48,9 +48,9 @@ pub struct WaitQueue {
     seq_next: u64,
 }
 
-// === impl Serves ===
+// === impl ExecutorRuntimes ===
 
-impl Serves {
+impl ExecutorRuntimes {
     /// True if the runtime is among them.
     #[must_use]
     pub fn includes(&self, runtime: RuntimeId) -> bool {
@@ -108,7 +108,7 @@ impl WaitQueue {
 
     /// First attempt that needs one of these runtimes.
     #[must_use]
-    pub fn head(&self, serves: &Serves) -> Option<(QueuePosition, Ticket)> {
+    pub fn head(&self, serves: &ExecutorRuntimes) -> Option<(QueuePosition, Ticket)> {
         let mut first: Option<(QueuePosition, Ticket)> = None;
         for ((priority, runtime), lane) in &self.lanes {
             if first.is_some_and(|(position, _)| position.priority < *priority) {
@@ -184,7 +184,7 @@ mod tests {
     const A: RuntimeId = RuntimeId(0);
     const B: RuntimeId = RuntimeId(1);
 
-    fn order(queue: &mut WaitQueue, serves: &Serves) -> Vec<u64> {
+    fn order(queue: &mut WaitQueue, serves: &ExecutorRuntimes) -> Vec<u64> {
         let mut out = Vec::new();
         while let Some((_, ticket)) = queue.head(serves) {
             queue.leave(ticket);
@@ -203,8 +203,8 @@ mod tests {
         }
         assert_eq!(queue.ahead_of(Ticket(5)), Some(3));
         assert_eq!(queue.ahead_of(Ticket(2)), Some(4));
-        assert_eq!(order(&mut queue.clone(), &Serves::All), [4, 1, 3, 5, 2]);
-        assert_eq!(order(&mut queue, &Serves::Only(vec![A])), [1, 5, 2]);
+        assert_eq!(order(&mut queue.clone(), &ExecutorRuntimes::All), [4, 1, 3, 5, 2]);
+        assert_eq!(order(&mut queue, &ExecutorRuntimes::Only(vec![A])), [1, 5, 2]);
         assert_eq!(queue.len(), 2);
     }
 
@@ -215,10 +215,10 @@ mod tests {
             queue.join(Ticket(ticket), Normal, A);
         }
         let (position, runtime) = queue.leave(Ticket(1)).unwrap();
-        assert_eq!(queue.head(&Serves::All).unwrap().1, Ticket(2));
+        assert_eq!(queue.head(&ExecutorRuntimes::All).unwrap().1, Ticket(2));
         queue.put_back(Ticket(1), position, runtime);
         queue.put_back(Ticket(1), position, runtime);
-        assert_eq!(order(&mut queue, &Serves::All), [1, 2, 3]);
+        assert_eq!(order(&mut queue, &ExecutorRuntimes::All), [1, 2, 3]);
         assert_eq!(queue.leave(Ticket(1)), None);
     }
 
@@ -228,7 +228,7 @@ mod tests {
         let first = queue.join(Ticket(1), Normal, A);
         queue.join(Ticket(2), Normal, A);
         assert_eq!(queue.join(Ticket(1), High, B), first);
-        assert_eq!(order(&mut queue, &Serves::All), [1, 2]);
+        assert_eq!(order(&mut queue, &ExecutorRuntimes::All), [1, 2]);
         assert!(queue.is_empty());
     }
 }

@@ -162,9 +162,9 @@ impl Welcome {
     /// True if the receiver reported a batch as done: it need not be sent again.
     #[must_use]
     pub fn has(&self, seq: u64) -> bool {
-        use crate::sequence::Seen;
-        let seen = self.seen.as_ref().map(|seen| seen.look(seq));
-        seq <= self.settled_low || seen == Some(Seen::Before)
+        use crate::sequence::SeqStatus;
+        let seen = self.seen.as_ref().map(|seen| seen.status(seq));
+        seq <= self.settled_low || seen == Some(SeqStatus::Duplicate)
     }
 
     /// Decodes a receiver's hello.

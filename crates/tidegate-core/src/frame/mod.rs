@@ -50,7 +50,7 @@ mod seq_ranges;
 mod text;
 
 pub use ack::Ack;
-pub use batch::{Batch, BatchBuilder, NotAdded};
+pub use batch::{Batch, BatchBuilder, BatchPushError};
 pub use error::{FrameError, NameFault, RecordFault};
 pub use hello::{Hello, Welcome};
 pub use kind::{FrameKind, HEADER_BYTES, PROTOCOL_VERSION};
@@ -59,5 +59,5 @@ pub use raw::RawFrame;
 pub use reassembler::Reassembler;
 pub use reject::Reject;
 pub use reject_reason::RejectReason;
-pub use sender_name::{NotASenderName, SenderName};
+pub use sender_name::{SenderName, SenderNameError};
 pub use seq_ranges::SeqRanges;

@@ -10,14 +10,14 @@ use std::sync::Arc;
 /// let name: SenderName = "eu-1/worker-17:8080".parse()?;
 /// assert_eq!(name.as_str(), "eu-1/worker-17:8080");
 /// assert!("two words".parse::<SenderName>().is_err());
-/// # Ok::<(), tidegate_core::frame::NotASenderName>(())
+/// # Ok::<(), tidegate_core::frame::SenderNameError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SenderName(Arc<str>);
 
 /// Error for text that is no sender name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotASenderName {
+pub struct SenderNameError {
     /// Text that was given, truncated.
     pub given: String,
 }
@@ -44,14 +44,14 @@ impl SenderName {
 }
 
 impl FromStr for SenderName {
-    type Err = NotASenderName;
+    type Err = SenderNameError;
 
-    fn from_str(given: &str) -> Result<Self, NotASenderName> {
+    fn from_str(given: &str) -> Result<Self, SenderNameError> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:@/".contains(&byte);
         if (1..=Self::BYTES_MAX).contains(&given.len()) && given.bytes().all(allowed) {
             Ok(Self(Arc::from(given)))
         } else {
-            Err(NotASenderName { given: given.chars().take(Self::BYTES_MAX).collect() })
+            Err(SenderNameError { given: given.chars().take(Self::BYTES_MAX).collect() })
         }
     }
 }
@@ -62,15 +62,15 @@ impl fmt::Display for SenderName {
     }
 }
 
-// === impl NotASenderName ===
+// === impl SenderNameError ===
 
-impl fmt::Display for NotASenderName {
+impl fmt::Display for SenderNameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} is not a sender name: use {}", self.given, SenderName::RULE)
     }
 }
 
-impl std::error::Error for NotASenderName {}
+impl std::error::Error for SenderNameError {}
 
 #[cfg(test)]
 mod tests {

@@ -41,4 +41,4 @@ pub use config::{LineConfig, LineConfigError, Precision};
 pub use cutter::LineCutter;
 pub use error::{LineError, LineFault};
 pub use parser::{BlockOutcome, LineOutcome, LineParser};
-pub use writer::{NotALine, write_line};
+pub use writer::{LineWriteError, write_line};

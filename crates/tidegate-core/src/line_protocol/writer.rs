@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// Error for a record that line protocol can't express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotALine {
+pub struct LineWriteError {
     /// Part that can't be written: it is empty or too long, ends with a backslash, contains a control character or
     /// is no valid set of tags.
     pub part: &'static str,
@@ -35,12 +35,12 @@ pub struct NotALine {
 /// # Errors
 ///
 /// If line protocol can't express the record. Nothing is appended then.
-pub fn write_line(record: &UsageRecord, out: &mut String) -> Result<(), NotALine> {
+pub fn write_line(record: &UsageRecord, out: &mut String) -> Result<(), LineWriteError> {
     check(&record.meter, "meter")?;
     check(&record.tenant, "tenant")?;
     if record.meter.starts_with('#') || record.meter.starts_with(' ') {
         // The first would be a comment; the parser skips the second as indentation.
-        return Err(NotALine { part: "meter" });
+        return Err(LineWriteError { part: "meter" });
     }
     check_labels(&record.labels)?;
     push_escaped(&record.meter, MEASUREMENT, out);
@@ -58,15 +58,15 @@ pub fn write_line(record: &UsageRecord, out: &mut String) -> Result<(), NotALine
 }
 
 /// Checks a name. A trailing backslash would escape the next byte.
-fn check(name: &str, part: &'static str) -> Result<(), NotALine> {
+fn check(name: &str, part: &'static str) -> Result<(), LineWriteError> {
     let control = name.bytes().any(|byte| byte.is_ascii_control());
     let length = (1..=NAME_BYTES_MAX).contains(&name.len());
-    if length && !name.ends_with('\\') && !control { Ok(()) } else { Err(NotALine { part }) }
+    if length && !name.ends_with('\\') && !control { Ok(()) } else { Err(LineWriteError { part }) }
 }
 
 /// Checks labels: they are sorted and escaped tags already if they came from a line.
-fn check_labels(labels: &str) -> Result<(), NotALine> {
-    let wrong = NotALine { part: "labels" };
+fn check_labels(labels: &str) -> Result<(), LineWriteError> {
+    let wrong = LineWriteError { part: "labels" };
     let mut scanner = Scanner { line: labels, at: 0 };
     let mut key_before = "";
     while scanner.at < labels.len() {
@@ -87,12 +87,12 @@ fn check_labels(labels: &str) -> Result<(), NotALine> {
     if labels.ends_with('\\') || labels.len() > LABELS_BYTES_MAX { Err(wrong) } else { Ok(()) }
 }
 
-// === impl NotALine ===
+// === impl LineWriteError ===
 
-impl fmt::Display for NotALine {
+impl fmt::Display for LineWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line protocol can't express this {}", self.part)
     }
 }
 
-impl std::error::Error for NotALine {}
+impl std::error::Error for LineWriteError {}

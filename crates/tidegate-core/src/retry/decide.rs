@@ -80,13 +80,13 @@ pub enum Decision {
     /// Do not retry.
     GiveUp {
         /// First reason found.
-        reason: GiveUp,
+        reason: GiveUpReason,
     },
 }
 
 /// Reason for not retrying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum GiveUp {
+pub enum GiveUpReason {
     /// A retry would change nothing.
     Final,
     /// The request may have started, and is not idempotent.
@@ -123,7 +123,7 @@ pub enum GiveUp {
 /// assert_eq!(decide(&policy, &hinted, 1.0), Decision::Retry { after: Duration::from_secs(15) });
 ///
 /// let lost = FailedAttempt::first(Failure::Lost, Safety::Once);
-/// assert_eq!(decide(&policy, &lost, 0.5), Decision::GiveUp { reason: GiveUp::MayHaveStarted });
+/// assert_eq!(decide(&policy, &lost, 0.5), Decision::GiveUp { reason: GiveUpReason::MayHaveStarted });
 /// ```
 #[must_use]
 pub fn decide(policy: &RetryPolicy, attempt: &FailedAttempt, random: f64) -> Decision {
@@ -136,30 +136,30 @@ pub fn decide(policy: &RetryPolicy, attempt: &FailedAttempt, random: f64) -> Dec
 // === impl RetryPolicy ===
 
 impl RetryPolicy {
-    fn after(&self, attempt: &FailedAttempt, random: f64) -> Result<Duration, GiveUp> {
+    fn after(&self, attempt: &FailedAttempt, random: f64) -> Result<Duration, GiveUpReason> {
         self.allows(attempt.failure, attempt.safety)?;
         if attempt.hint == Some(RetryAfter::Never) {
-            return Err(GiveUp::Forbidden);
+            return Err(GiveUpReason::Forbidden);
         }
         if attempt.attempts >= self.attempts_max {
-            return Err(GiveUp::Attempts);
+            return Err(GiveUpReason::Attempts);
         }
         let after = self.wait(attempt, random);
         if attempt.elapsed.saturating_add(after) >= self.deadline {
-            return Err(GiveUp::Deadline);
+            return Err(GiveUpReason::Deadline);
         }
         Ok(after)
     }
 
-    fn allows(&self, failure: Failure, safety: Safety) -> Result<(), GiveUp> {
+    fn allows(&self, failure: Failure, safety: Safety) -> Result<(), GiveUpReason> {
         let needed = match (failure, safety) {
-            (Failure::Final, _) => return Err(GiveUp::Final),
-            (Failure::Lost, Safety::Once) => return Err(GiveUp::MayHaveStarted),
+            (Failure::Final, _) => return Err(GiveUpReason::Final),
+            (Failure::Lost, Safety::Once) => return Err(GiveUpReason::MayHaveStarted),
             (Failure::Lost, Safety::Idempotent) => RetryOn::Lost,
             (Failure::Unreachable, _) => RetryOn::Unreachable,
             (Failure::Refused, _) => RetryOn::Refused,
         };
-        if self.retry_on >= needed { Ok(()) } else { Err(GiveUp::NotByPolicy) }
+        if self.retry_on >= needed { Ok(()) } else { Err(GiveUpReason::NotByPolicy) }
     }
 
     fn wait(&self, attempt: &FailedAttempt, random: f64) -> Duration {
@@ -211,9 +211,9 @@ impl FailedAttempt {
     }
 }
 
-// === impl GiveUp ===
+// === impl GiveUpReason ===
 
-impl fmt::Display for GiveUp {
+impl fmt::Display for GiveUpReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Final => "a retry would change nothing",
@@ -239,7 +239,7 @@ mod tests {
         retry_on: RetryOn::Lost,
     };
 
-    fn reason(policy: &RetryPolicy, attempt: FailedAttempt) -> Option<GiveUp> {
+    fn reason(policy: &RetryPolicy, attempt: FailedAttempt) -> Option<GiveUpReason> {
         match decide(policy, &attempt, 0.5) {
             Decision::Retry { .. } => None,
             Decision::GiveUp { reason } => Some(reason),
@@ -253,12 +253,12 @@ mod tests {
         for (failure, safety, expected) in [
             (Refused, Once, None),
             (Unreachable, Once, None),
-            (Lost, Once, Some(GiveUp::MayHaveStarted)),
-            (Final, Once, Some(GiveUp::Final)),
+            (Lost, Once, Some(GiveUpReason::MayHaveStarted)),
+            (Final, Once, Some(GiveUpReason::Final)),
             (Refused, Idempotent, None),
             (Unreachable, Idempotent, None),
             (Lost, Idempotent, None),
-            (Final, Idempotent, Some(GiveUp::Final)),
+            (Final, Idempotent, Some(GiveUpReason::Final)),
         ] {
             let found = reason(&POLICY, FailedAttempt::first(failure, safety));
             assert_eq!(found, expected, "{failure:?} {safety:?}");
@@ -274,7 +274,8 @@ mod tests {
             (RetryOn::Lost, true, true, true),
         ] {
             let policy = RetryPolicy { retry_on, ..POLICY };
-            let retries = |failure| reason(&policy, attempt(failure)) != Some(GiveUp::NotByPolicy);
+            let retries =
+                |failure| reason(&policy, attempt(failure)) != Some(GiveUpReason::NotByPolicy);
             let found = [Failure::Refused, Failure::Unreachable, Failure::Lost].map(retries);
             assert_eq!(found, [refused, unreachable, lost], "{retry_on:?}");
         }
@@ -286,12 +287,12 @@ mod tests {
         assert_eq!(reason(&POLICY, FailedAttempt { attempts: 2, ..refused }), None);
         assert_eq!(
             reason(&POLICY, FailedAttempt { attempts: 3, ..refused }),
-            Some(GiveUp::Attempts)
+            Some(GiveUpReason::Attempts)
         );
         let never = RetryPolicy { attempts_max: 0, ..POLICY };
-        assert_eq!(reason(&never, refused), Some(GiveUp::Attempts));
+        assert_eq!(reason(&never, refused), Some(GiveUpReason::Attempts));
         let late = FailedAttempt { elapsed: POLICY.deadline, ..refused };
-        assert_eq!(reason(&POLICY, late), Some(GiveUp::Deadline));
+        assert_eq!(reason(&POLICY, late), Some(GiveUpReason::Deadline));
     }
 
     #[test]
@@ -301,7 +302,7 @@ mod tests {
         assert_eq!(reason(&POLICY, FailedAttempt { hint: wait(5), ..refused }), None);
         for seconds in [10, 3600, u64::MAX] {
             let hinted = FailedAttempt { hint: wait(seconds), ..refused };
-            assert_eq!(reason(&POLICY, hinted), Some(GiveUp::Deadline), "{seconds}");
+            assert_eq!(reason(&POLICY, hinted), Some(GiveUpReason::Deadline), "{seconds}");
         }
     }
 
@@ -309,7 +310,7 @@ mod tests {
     fn a_server_that_forbids_is_not_asked_again() {
         let refused = FailedAttempt::first(Failure::Refused, Safety::Idempotent);
         let hinted = FailedAttempt { hint: Some(RetryAfter::Never), ..refused };
-        assert_eq!(reason(&POLICY, hinted), Some(GiveUp::Forbidden));
+        assert_eq!(reason(&POLICY, hinted), Some(GiveUpReason::Forbidden));
     }
 
     proptest! {

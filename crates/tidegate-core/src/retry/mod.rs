@@ -34,6 +34,8 @@ mod retry_after;
 
 pub use backoff::{Decorrelated, full_jitter};
 pub use budget::{BudgetLimits, BudgetUse, RetryBudget};
-pub use decide::{Decision, FailedAttempt, Failure, GiveUp, RetryOn, RetryPolicy, Safety, decide};
+pub use decide::{
+    Decision, FailedAttempt, Failure, GiveUpReason, RetryOn, RetryPolicy, Safety, decide,
+};
 pub use http_date::http_date;
 pub use retry_after::{RetryAfter, RetryHeaders};

@@ -8,13 +8,17 @@ mod load;
 mod policy;
 mod thresholds;
 
-pub use availability::{Availability, AvailabilityEntry, FreeSet, LaneThresholds, Loads, Shown};
+pub use availability::{
+    Availability, AvailabilityEntry, FreeSet, LaneThresholds, Loads, UpstreamState,
+};
 pub use load::{
-    Charge, ChargeRule, KvUsage, LoadAccount, LoadReport, OnSilence, RANKS_MAX, RankReport,
-    RankView, Standing, Ticket,
+    Charge, ChargeRule, ChargeTicket, KvUsage, LoadAccount, LoadReport, OnSilence, RANKS_MAX,
+    RankReport, RankView, Standing,
 };
 pub use policy::{
     Answer, Demand, DrainAdvisor, Latency, Overload, Pick, Pool, RouteError, RouteQuery,
-    RoutingPolicy, Tried,
+    RoutingPolicy, TriedUpstreams,
 };
-pub use thresholds::{BusyPreset, BusyThresholds, HighAsked, OutOfRange, Shares, Threshold};
+pub use thresholds::{
+    BusyPreset, BusyThresholds, LastHighRequest, Shares, Threshold, ThresholdOutOfRange,
+};

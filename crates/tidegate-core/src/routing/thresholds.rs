@@ -33,8 +33,8 @@ pub enum Threshold {
 /// The share of each threshold that a priority may use; High and Critical may use all of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// The share of Normal while High asks ([`HighAsked`]), 0.0 … 1.0. The reserve is rounded down: of few slots
-    /// Normal may use all.
+    /// The share of Normal while High asks ([`LastHighRequest`]), 0.0 … 1.0. The reserve is rounded down: of few
+    /// slots Normal may use all.
     pub normal: f64,
     /// The share of Low, 0.0 … 1.0. The share is rounded down: of two slots Low leaves one.
     pub low: f64,
@@ -42,7 +42,7 @@ pub struct Shares {
 
 /// The time of the last request of High.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HighAsked {
+pub struct LastHighRequest {
     last: Option<Duration>,
 }
 
@@ -64,7 +64,7 @@ pub enum BusyPreset {
 
 /// A threshold outside of its range.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OutOfRange {
+pub struct ThresholdOutOfRange {
     /// The threshold.
     pub threshold: Threshold,
     /// The given value.
@@ -129,10 +129,10 @@ impl BusyThresholds {
     /// # Errors
     ///
     /// The first threshold that is out of range.
-    pub fn check(&self) -> Result<(), OutOfRange> {
+    pub fn check(&self) -> Result<(), ThresholdOutOfRange> {
         match self.active_decode_blocks {
             Some(ratio) if !(0.0..=1.0).contains(&ratio) => {
-                Err(OutOfRange { threshold: Threshold::ActiveDecodeBlocks, given: ratio })
+                Err(ThresholdOutOfRange { threshold: Threshold::ActiveDecodeBlocks, given: ratio })
             }
             _ => Ok(()),
         }
@@ -152,9 +152,9 @@ impl Default for Shares {
     }
 }
 
-// === impl HighAsked ===
+// === impl LastHighRequest ===
 
-impl HighAsked {
+impl LastHighRequest {
     /// Notes a request, and returns the priority by whose share of the thresholds it is judged.
     ///
     /// Normal leaves room to High only while High asks: otherwise Normal uses it too.
@@ -234,15 +234,15 @@ impl BusyPreset {
     }
 }
 
-// === impl OutOfRange ===
+// === impl ThresholdOutOfRange ===
 
-impl fmt::Display for OutOfRange {
+impl fmt::Display for ThresholdOutOfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}_threshold is {}, and must be 0.0 … 1.0", self.threshold, self.given)
     }
 }
 
-impl std::error::Error for OutOfRange {}
+impl std::error::Error for ThresholdOutOfRange {}
 
 #[cfg(test)]
 mod tests {
@@ -303,13 +303,13 @@ mod tests {
     fn normal_leaves_room_only_while_high_asks() {
         use MessagePriority::{High, Low, Normal};
         let at = Duration::from_millis;
-        let mut asked = HighAsked::default();
+        let mut asked = LastHighRequest::default();
         assert_eq!(asked.judge(Normal, at(0)), High, "nobody would use the room");
         assert_eq!(asked.judge(Low, at(0)), Low, "Low always leaves some");
         assert_eq!(asked.judge(High, at(500)), High);
         assert_eq!(asked.judge(Normal, at(1_500)), Normal);
-        assert_eq!(HighAsked::from_word(asked.into_word()), asked);
+        assert_eq!(LastHighRequest::from_word(asked.into_word()), asked);
         assert_eq!(asked.judge(Normal, at(1_501)), High);
-        assert_eq!(HighAsked::from_word(0), HighAsked::default());
+        assert_eq!(LastHighRequest::from_word(0), LastHighRequest::default());
     }
 }

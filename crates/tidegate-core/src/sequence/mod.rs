@@ -4,4 +4,4 @@
 
 mod seq_window;
 
-pub use seq_window::{NotASeqWindow, SEQ_WINDOW, Seen, SeqWindow};
+pub use seq_window::{SEQ_WINDOW, SeqStatus, SeqWindow, SeqWindowError};

@@ -12,14 +12,14 @@ const WORDS: usize = (SEQ_WINDOW / 64) as usize;
 /// counts once.
 ///
 /// ```
-/// use tidegate_core::sequence::{Seen, SeqWindow};
+/// use tidegate_core::sequence::{SeqStatus, SeqWindow};
 ///
 /// let mut window = SeqWindow::default();
-/// assert_eq!(window.see(2), Seen::New);
-/// assert_eq!(window.see(1), Seen::New);
-/// assert_eq!(window.see(2), Seen::Before);
+/// assert_eq!(window.record(2), SeqStatus::New);
+/// assert_eq!(window.record(1), SeqStatus::New);
+/// assert_eq!(window.record(2), SeqStatus::Duplicate);
 /// assert_eq!(window.low(), 2);
-/// assert_eq!(window.see(5_000), Seen::TooFar);
+/// assert_eq!(window.record(5_000), SeqStatus::TooFar);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeqWindow {
@@ -30,18 +30,18 @@ pub struct SeqWindow {
 
 /// Status of a number in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum SeqStatus {
     /// Not seen before.
     New,
     /// Seen before, or settled by its sender.
-    Before,
+    Duplicate,
     /// More than [`SEQ_WINDOW`] ahead: the sender must settle older numbers first.
     TooFar,
 }
 
 /// Error for bytes that are no window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotASeqWindow {
+pub struct SeqWindowError {
     /// Number of bytes given.
     pub length: usize,
 }
@@ -67,22 +67,22 @@ impl SeqWindow {
 
     /// Status of a number, without a change. Numbers begin at 1: 0 counts as seen.
     #[must_use]
-    pub fn look(&self, seq: u64) -> Seen {
+    pub fn status(&self, seq: u64) -> SeqStatus {
         if seq <= self.low {
-            Seen::Before
+            SeqStatus::Duplicate
         } else if seq - self.low > SEQ_WINDOW {
-            Seen::TooFar
+            SeqStatus::TooFar
         } else if self.is_set(seq) {
-            Seen::Before
+            SeqStatus::Duplicate
         } else {
-            Seen::New
+            SeqStatus::New
         }
     }
 
     /// Marks a number as seen, and returns its status before.
-    pub fn see(&mut self, seq: u64) -> Seen {
-        let seen = self.look(seq);
-        if seen == Seen::New {
+    pub fn record(&mut self, seq: u64) -> SeqStatus {
+        let seen = self.status(seq);
+        if seen == SeqStatus::New {
             self.bits[word(seq)] |= bit(seq);
             self.advance();
         }
@@ -121,9 +121,9 @@ impl SeqWindow {
     /// # Errors
     ///
     /// If the number of bytes is wrong.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, NotASeqWindow> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SeqWindowError> {
         if bytes.len() != Self::BYTES {
-            return Err(NotASeqWindow { length: bytes.len() });
+            return Err(SeqWindowError { length: bytes.len() });
         }
         let mut words = bytes
             .chunks_exact(8)
@@ -156,15 +156,15 @@ fn bit(seq: u64) -> u64 {
     1 << (seq % 64)
 }
 
-// === impl NotASeqWindow ===
+// === impl SeqWindowError ===
 
-impl fmt::Display for NotASeqWindow {
+impl fmt::Display for SeqWindowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a sequence window has {} bytes, not {}", SeqWindow::BYTES, self.length)
     }
 }
 
-impl std::error::Error for NotASeqWindow {}
+impl std::error::Error for SeqWindowError {}
 
 #[cfg(test)]
 mod tests {
@@ -176,17 +176,20 @@ mod tests {
     fn the_last_number_does_not_overflow() {
         let mut window = SeqWindow::default();
         window.settle(u64::MAX - 1);
-        assert_eq!(window.see(u64::MAX), Seen::New);
-        assert_eq!(window.see(u64::MAX), Seen::Before);
+        assert_eq!(window.record(u64::MAX), SeqStatus::New);
+        assert_eq!(window.record(u64::MAX), SeqStatus::Duplicate);
     }
 
     #[test]
     fn settling_keeps_what_was_seen_beyond() {
         let mut window = SeqWindow::default();
-        window.see(10);
-        window.see(12);
+        window.record(10);
+        window.record(12);
         window.settle(9);
-        assert_eq!((window.low(), window.look(11), window.look(12)), (10, Seen::New, Seen::Before));
+        assert_eq!(
+            (window.low(), window.status(11), window.status(12)),
+            (10, SeqStatus::New, SeqStatus::Duplicate)
+        );
     }
 
     proptest! {
@@ -202,13 +205,16 @@ mod tests {
                     window.settle(seq);
                     continue;
                 }
-                let expected = match window.look(seq) {
-                    Seen::TooFar => { prop_assert!(seq > window.low() + SEQ_WINDOW); Seen::TooFar }
-                    _ if seq <= settled || seen.contains(&seq) => Seen::Before,
-                    _ => Seen::New,
+                let expected = match window.status(seq) {
+                    SeqStatus::TooFar => {
+                        prop_assert!(seq > window.low() + SEQ_WINDOW);
+                        SeqStatus::TooFar
+                    }
+                    _ if seq <= settled || seen.contains(&seq) => SeqStatus::Duplicate,
+                    _ => SeqStatus::New,
                 };
-                prop_assert_eq!(window.see(seq), expected);
-                if expected == Seen::New { seen.insert(seq); }
+                prop_assert_eq!(window.record(seq), expected);
+                if expected == SeqStatus::New { seen.insert(seq); }
             }
             let highest = seen.last().copied().unwrap_or(0).max(window.low());
             prop_assert_eq!(window.highest(), highest);

@@ -17,7 +17,9 @@ mod tariff_set;
 mod tiers;
 
 pub use accounts::{ACCOUNT_KEYS_DEFAULT, AccountCacheStats};
-pub use calendar::{Days, LocalTime, NotATime, NotAZone, Period, time_ns, time_text, zone_names};
+pub use calendar::{
+    Days, LocalTime, Period, TimeParseError, UnknownZone, time_ns, time_text, zone_names,
+};
 pub use error::{Location, TariffError};
 pub use evaluator::Evaluator;
 pub use spec::{FallbackSpec, PriceSpec, TariffSpec, Tenants, TierSpec, WindowSpec};

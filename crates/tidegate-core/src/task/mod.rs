@@ -14,4 +14,4 @@ pub use id::{ExecutionKey, IdError, TaskId};
 pub use output::{OutputChunk, OutputStream};
 pub use spec::{SpecError, TaskLimits, TaskSpec};
 pub use state::{TaskAssignment, TaskState, TaskStatus};
-pub use step::{Stale, TaskEvent};
+pub use step::{StaleEvent, TaskEvent};

@@ -58,7 +58,7 @@ pub enum TaskEvent {
 
 /// Error for an event that no longer concerns the task. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stale {
+pub struct StaleEvent {
     /// Status of the task.
     pub status: TaskStatus,
     /// Its last attempt.
@@ -72,10 +72,15 @@ impl TaskState {
     ///
     /// # Errors
     ///
-    /// [`Stale`] if the event concerns another attempt than the last, or a task that has ended. This prevents a
-    /// stale attempt from ending a task twice.
-    pub fn after(&self, event: &TaskEvent, spec: &TaskSpec, now_ms: u64) -> Result<Self, Stale> {
-        let stale = Stale { status: self.status, attempt: self.attempt };
+    /// [`StaleEvent`] if the event concerns another attempt than the last, or a task that has ended. This prevents
+    /// a stale attempt from ending a task twice.
+    pub fn after(
+        &self,
+        event: &TaskEvent,
+        spec: &TaskSpec,
+        now_ms: u64,
+    ) -> Result<Self, StaleEvent> {
+        let stale = StaleEvent { status: self.status, attempt: self.attempt };
         if self.status.is_over() {
             return Err(stale);
         }
@@ -211,15 +216,15 @@ impl TaskState {
     }
 }
 
-// === impl Stale ===
+// === impl StaleEvent ===
 
-impl fmt::Display for Stale {
+impl fmt::Display for StaleEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the task is {} in attempt {}", self.status, self.attempt)
     }
 }
 
-impl std::error::Error for Stale {}
+impl std::error::Error for StaleEvent {}
 
 #[cfg(test)]
 mod tests {
@@ -247,7 +252,7 @@ mod tests {
         TaskEvent::Dispatching { executor: "e".into() }
     }
 
-    fn run(events: &[TaskEvent], retries: u32) -> Result<TaskState, Stale> {
+    fn run(events: &[TaskEvent], retries: u32) -> Result<TaskState, StaleEvent> {
         let start = TaskState::submitted("m", 1);
         events.iter().try_fold(start, |state, event| state.after(event, &spec(retries), 1_000))
     }

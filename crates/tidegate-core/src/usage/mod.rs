@@ -9,7 +9,7 @@ mod record;
 
 pub use names::Names;
 pub(crate) use names::text_hash;
-pub use priced::{Currency, Fallback, NotACurrency, PricedRecord, UsageCharge};
+pub use priced::{Currency, CurrencyError, Fallback, PricedRecord, UsageCharge};
 pub(crate) use quantity::quantity_of_parts;
 pub use quantity::{QuantityError, parse_quantity};
 pub use record::UsageRecord;

@@ -49,7 +49,7 @@ pub struct Currency([u8; 3]);
 
 /// Error for text that is no currency code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotACurrency {
+pub struct CurrencyError {
     /// Text that was given.
     pub given: String,
 }
@@ -107,12 +107,12 @@ impl Currency {
 }
 
 impl FromStr for Currency {
-    type Err = NotACurrency;
+    type Err = CurrencyError;
 
-    fn from_str(given: &str) -> Result<Self, NotACurrency> {
+    fn from_str(given: &str) -> Result<Self, CurrencyError> {
         match given.as_bytes() {
             &[a, b, c] if [a, b, c].iter().all(u8::is_ascii_uppercase) => Ok(Self([a, b, c])),
-            _ => Err(NotACurrency { given: given.to_owned() }),
+            _ => Err(CurrencyError { given: given.to_owned() }),
         }
     }
 }
@@ -129,15 +129,15 @@ impl fmt::Debug for Currency {
     }
 }
 
-// === impl NotACurrency ===
+// === impl CurrencyError ===
 
-impl fmt::Display for NotACurrency {
+impl fmt::Display for CurrencyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} is not a currency: use three capital letters, such as EUR", self.given)
     }
 }
 
-impl std::error::Error for NotACurrency {}
+impl std::error::Error for CurrencyError {}
 
 #[cfg(test)]
 mod tests {

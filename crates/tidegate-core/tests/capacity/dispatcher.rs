@@ -3,8 +3,8 @@
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority::{High, Normal};
 use tidegate_core::capacity::{
-    Dispatcher, ExecutorAnswer, ExecutorId, LeaseAnswer, Order, Placement, QueuePosition,
-    RuntimeId, Serves, Ticket,
+    Dispatcher, ExecutorAnswer, ExecutorId, ExecutorRuntimes, LeaseAnswer, Order, Placement,
+    QueuePosition, RuntimeId, Ticket,
 };
 
 const NOW: Duration = Duration::ZERO;
@@ -14,7 +14,7 @@ const SH: RuntimeId = RuntimeId(1);
 fn dispatcher(placement: Placement, executors: u32, tickets: u64) -> Dispatcher {
     let mut dispatcher = Dispatcher::new(placement);
     for id in 0..executors {
-        dispatcher.executor_up(ExecutorId(id), 1, Serves::All);
+        dispatcher.executor_up(ExecutorId(id), 1, ExecutorRuntimes::All);
     }
     for ticket in 0..tickets {
         dispatcher.submit(Ticket(ticket), Normal, PYTHON);
@@ -83,7 +83,7 @@ fn a_report_that_is_out_of_date_blocks_nobody() {
 fn what_nobody_can_run_holds_nobody_up() {
     for placement in Placement::ALL {
         let mut it = Dispatcher::new(placement);
-        it.executor_up(ExecutorId(0), 1, Serves::Only(vec![SH]));
+        it.executor_up(ExecutorId(0), 1, ExecutorRuntimes::Only(vec![SH]));
         it.submit(Ticket(0), High, PYTHON);
         it.submit(Ticket(1), Normal, SH);
         let found = orders(&mut it, NOW);
@@ -178,14 +178,14 @@ fn who_may_have_a_slot_that_it_was_not_told_of_asks_again_before_others() {
 #[test]
 fn a_line_for_the_executors_of_one_runtime_holds_up_no_other() {
     let mut it = Dispatcher::new(Placement::Semaphore);
-    it.executor_up(ExecutorId(0), 1, Serves::Only(vec![PYTHON]));
+    it.executor_up(ExecutorId(0), 1, ExecutorRuntimes::Only(vec![PYTHON]));
     it.submit(Ticket(0), Normal, PYTHON);
     it.submit(Ticket(1), Normal, PYTHON);
     for order in orders(&mut it, NOW) {
         let Order::Lease { ticket, .. } = order else { panic!("{order:?}") };
         it.leased(ticket, LeaseAnswer::Waiting, NOW);
     }
-    it.executor_up(ExecutorId(1), 1, Serves::Only(vec![SH]));
+    it.executor_up(ExecutorId(1), 1, ExecutorRuntimes::Only(vec![SH]));
     it.submit(Ticket(2), Normal, SH);
     let executors = vec![ExecutorId(1)];
     assert_eq!(orders(&mut it, NOW), [Order::Lease { ticket: Ticket(2), executors }]);
@@ -206,7 +206,7 @@ fn what_runs_at_an_executor_that_is_not_heard_of_yet_counts_when_it_comes() {
     let mut it = dispatcher(Placement::Pull, 0, 1);
     let place = QueuePosition { priority: Normal, seq: 0 };
     it.resume(Ticket(7), ExecutorId(0), place, PYTHON);
-    it.executor_up(ExecutorId(0), 1, Serves::All);
+    it.executor_up(ExecutorId(0), 1, ExecutorRuntimes::All);
     assert!(orders(&mut it, NOW).is_empty(), "its only slot is taken");
     it.finished(Ticket(7));
     assert_eq!(orders(&mut it, NOW).iter().map(executed).collect::<Vec<_>>(), [(0, 0)]);

@@ -4,9 +4,9 @@ use std::time::Duration;
 use tidegate_core::admission::{MessagePriority, RetryBounds};
 use tidegate_core::rng::Rng;
 use tidegate_core::routing::{
-    Availability, AvailabilityEntry, BusyThresholds, Charge, Demand, DrainAdvisor, LaneThresholds,
-    LoadAccount, LoadReport, OnSilence, Overload, Pick, Pool, RouteError, RouteQuery,
-    RoutingPolicy, Shares, Threshold, Ticket,
+    Availability, AvailabilityEntry, BusyThresholds, Charge, ChargeTicket, Demand, DrainAdvisor,
+    LaneThresholds, LoadAccount, LoadReport, OnSilence, Overload, Pick, Pool, RouteError,
+    RouteQuery, RoutingPolicy, Shares, Threshold,
 };
 
 struct Upstreams {
@@ -48,7 +48,7 @@ impl Upstreams {
         self.publish(index);
     }
 
-    fn release(&mut self, (index, ticket): (usize, Ticket)) {
+    fn release(&mut self, (index, ticket): (usize, ChargeTicket)) {
         self.accounts[index].0.release(ticket);
         self.demand.end();
         self.publish(index);
@@ -56,7 +56,7 @@ impl Upstreams {
 }
 
 impl Pool for Upstreams {
-    type Reservation = (usize, Ticket);
+    type Reservation = (usize, ChargeTicket);
 
     fn availability(&self) -> &Availability {
         &self.availability
@@ -74,7 +74,11 @@ impl Pool for Upstreams {
         self.accounts[index].0.outstanding()
     }
 
-    fn try_reserve(&mut self, index: usize, judged: MessagePriority) -> Option<(usize, Ticket)> {
+    fn try_reserve(
+        &mut self,
+        index: usize,
+        judged: MessagePriority,
+    ) -> Option<(usize, ChargeTicket)> {
         let thresholds = *self.thresholds.of(judged);
         let ticket = self.accounts[index].0.try_charge(Charge::LEAST, &thresholds).ok()?;
         self.demand.begin();
@@ -93,7 +97,10 @@ fn policy(pick: Pick) -> RoutingPolicy {
 }
 
 /// Routes until a refusal.
-fn fill(policy: &RoutingPolicy, upstreams: &mut Upstreams) -> (Vec<(usize, Ticket)>, RouteError) {
+fn fill(
+    policy: &RoutingPolicy,
+    upstreams: &mut Upstreams,
+) -> (Vec<(usize, ChargeTicket)>, RouteError) {
     let (mut rng, mut reserved) = (Rng::new(7), Vec::new());
     loop {
         match policy.route(upstreams, &query(rng.next_u64())) {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use std::time::Duration;
 use tidegate_core::routing::{
-    BusyThresholds, Charge, KvUsage, LoadAccount, LoadReport, OnSilence, Ticket,
+    BusyThresholds, Charge, ChargeTicket, KvUsage, LoadAccount, LoadReport, OnSilence,
 };
 
 /// Something that happens to an upstream.
@@ -66,7 +66,7 @@ struct World {
     account: LoadAccount,
     thresholds: BusyThresholds,
     now_ms: u64,
-    held: Vec<Ticket>,
+    held: Vec<ChargeTicket>,
 }
 
 impl World {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tidegate_core::admission::MessageClass;
 use tidegate_core::frame::{
-    Ack, Batch, BatchBuilder, FrameError, FrameKind, FrameLimits, Hello, NameFault, NotAdded,
+    Ack, Batch, BatchBuilder, BatchPushError, FrameError, FrameKind, FrameLimits, Hello, NameFault,
     RawFrame, Reassembler, RecordFault, Reject, RejectReason, Welcome,
 };
 use tidegate_core::sequence::SeqWindow;
@@ -264,12 +264,15 @@ fn a_bad_name_is_refused_where_it_is_used_and_before_it_is_sent() {
     let mut push = |record: UsageRecord| builder.push(&record).unwrap_err();
     let tenant = |tenant: &str| UsageRecord { tenant: tenant.into(), ..record("") };
     let meter = UsageRecord { meter: "a\nb".into(), ..record("") };
-    assert_eq!(push(tenant("")), NotAdded::Refused(RecordFault::Tenant(NameFault::Empty)));
-    assert_eq!(push(tenant(&long)), NotAdded::Refused(RecordFault::Tenant(NameFault::TooLong)));
+    assert_eq!(push(tenant("")), BatchPushError::Refused(RecordFault::Tenant(NameFault::Empty)));
+    assert_eq!(
+        push(tenant(&long)),
+        BatchPushError::Refused(RecordFault::Tenant(NameFault::TooLong))
+    );
     let control = NameFault::ControlCharacter;
-    assert_eq!(push(meter), NotAdded::Refused(RecordFault::Meter(control)));
+    assert_eq!(push(meter), BatchPushError::Refused(RecordFault::Meter(control)));
     let labels = record(&"l".repeat(1_025));
-    assert_eq!(push(labels), NotAdded::Refused(RecordFault::Labels(NameFault::TooLong)));
+    assert_eq!(push(labels), BatchPushError::Refused(RecordFault::Labels(NameFault::TooLong)));
     assert!(builder.is_empty(), "and leaves nothing behind");
     let only_settles = builder.finish(1, 0, MessageClass::Data);
     assert_eq!(only_settles.len(), 7 + 5, "not even a name");
@@ -282,7 +285,7 @@ fn a_name_that_is_in_the_table_as_labels_is_still_too_long_for_a_tenant() {
     builder.push(&record(&long)).unwrap();
     let tenant = UsageRecord { tenant: long.as_str().into(), ..record("") };
     let too_long = RecordFault::Tenant(NameFault::TooLong);
-    assert_eq!(builder.push(&tenant), Err(NotAdded::Refused(too_long)));
+    assert_eq!(builder.push(&tenant), Err(BatchPushError::Refused(too_long)));
 }
 
 #[test]
@@ -301,7 +304,7 @@ fn a_full_builder_takes_the_record_in_its_next_batch() {
     let mut builder = BatchBuilder::new(limits);
     builder.push(&record("a=1")).unwrap();
     builder.push(&record("a=2")).unwrap();
-    assert_eq!(builder.push(&record("a=3")), Err(NotAdded::Full));
+    assert_eq!(builder.push(&record("a=3")), Err(BatchPushError::Full));
     assert_eq!(builder.record_count(), 2);
     assert!(!builder.finish(1, 0, MessageClass::Data).is_empty());
     builder.push(&record("a=3")).unwrap();
@@ -399,7 +402,7 @@ fn names_of_reasons_are_stable_and_survive() {
 fn a_sender_that_comes_back_knows_what_to_send() {
     let mut seen = SeqWindow::default();
     seen.settle(10);
-    seen.see(12);
+    seen.record(12);
     let limits = FrameLimits::default();
     let mut welcome = Welcome {
         version: 1,

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use rust_decimal::Decimal;
 use tidegate_core::admission::MessageClass;
 use tidegate_core::frame::{
-    Ack, Batch, BatchBuilder, FrameError, FrameLimits, Hello, NotAdded, RawFrame, Reassembler,
-    Reject, RejectReason, SeqRanges, Welcome,
+    Ack, Batch, BatchBuilder, BatchPushError, FrameError, FrameLimits, Hello, RawFrame,
+    Reassembler, Reject, RejectReason, SeqRanges, Welcome,
 };
 use tidegate_core::sequence::{SEQ_WINDOW, SeqWindow};
 use tidegate_core::signal::{BackpressureLevel, BackpressureSignal};
@@ -53,7 +53,7 @@ fn welcome() -> impl Strategy<Value = Welcome> {
     let seen = prop::collection::vec(1_u64..=SEQ_WINDOW, 0..40).prop_map(|seqs| {
         let mut window = SeqWindow::default();
         for seq in seqs {
-            window.see(seq);
+            window.record(seq);
         }
         window
     });
@@ -117,7 +117,7 @@ fn one(frame: &[u8]) -> RawFrame {
 fn batches(records: &[UsageRecord], limits: FrameLimits) -> Vec<Bytes> {
     let (mut builder, mut batches) = (BatchBuilder::new(limits), Vec::<Bytes>::new());
     for record in records {
-        if builder.push(record) == Err(NotAdded::Full) {
+        if builder.push(record) == Err(BatchPushError::Full) {
             let settled = batches.len() as u64;
             batches.push(builder.finish(settled + 1, settled, MessageClass::Data));
             builder.push(record).expect("an empty batch takes any record");

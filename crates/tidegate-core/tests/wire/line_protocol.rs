@@ -1,8 +1,8 @@
 //! Line protocol as its senders write it: every escape, every type, and every way in which a line can be wrong.
 
 use tidegate_core::line_protocol::{
-    BlockOutcome, LineConfig, LineError, LineFault, LineOutcome, LineParser, NotALine, Precision,
-    write_line,
+    BlockOutcome, LineConfig, LineError, LineFault, LineOutcome, LineParser, LineWriteError,
+    Precision, write_line,
 };
 use tidegate_core::usage::{Names, UsageRecord};
 
@@ -286,7 +286,7 @@ fn what_a_line_can_not_say_is_not_written() {
     ];
     let mut out = String::new();
     for (record, part) in table {
-        assert_eq!(write_line(&record, &mut out), Err(NotALine { part }), "{record:?}");
+        assert_eq!(write_line(&record, &mut out), Err(LineWriteError { part }), "{record:?}");
     }
     assert_eq!(out, "");
     write_line(&good, &mut out).unwrap();

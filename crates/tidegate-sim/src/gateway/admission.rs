@@ -6,7 +6,7 @@ use super::model::{Broken, Checks, HeldPermit, Last, State};
 use super::simulation::{Simulation, Todo};
 use crate::agenda::Time;
 use tidegate_core::admission::{MessagePriority, Reason, Refusal};
-use tidegate_core::routing::Tried;
+use tidegate_core::routing::TriedUpstreams;
 
 /// One in this many requests keeps its permit under the flaw `leaked_permit`.
 const LEAKS_ONE_IN: u64 = 64;
@@ -23,7 +23,7 @@ impl<'a> Simulation<'a> {
         let request = self.requests.get_mut(id);
         request.attempt = request.attempt.wrapping_add(1);
         request.began = now;
-        request.tried = Tried::default();
+        request.tried = TriedUpstreams::default();
         request.forgiven = 0;
         request.last = Last::None;
         let returns = request.returns;

@@ -13,7 +13,8 @@ use super::stats::{ClientStats, Latencies};
 use bytes::Bytes;
 use std::time::Duration;
 use tidegate_core::frame::{
-    Ack, Batch, BatchBuilder, FrameLimits, NotAdded, Reassembler, RecordFault, Reject, Welcome,
+    Ack, Batch, BatchBuilder, BatchPushError, FrameLimits, Reassembler, RecordFault, Reject,
+    Welcome,
 };
 use tidegate_core::sequence::SEQ_WINDOW;
 use tidegate_core::signal::{BackpressureSignal, Flush, FlushPolicy, SignalBoard, Update, Waiting};
@@ -109,16 +110,20 @@ impl Buffer {
     ///
     /// When there is none until something is over, or when no server would take it.
     #[inline]
-    pub(super) fn push(&mut self, record: &UsageRecord, now: Duration) -> Result<Taken, NotAdded> {
+    pub(super) fn push(
+        &mut self,
+        record: &UsageRecord,
+        now: Duration,
+    ) -> Result<Taken, BatchPushError> {
         if !self.has_room() {
-            return Err(NotAdded::Full);
+            return Err(BatchPushError::Full);
         }
         let mut taken = match self.open.push(record) {
             Ok(()) => Taken::Quietly,
-            Err(NotAdded::Full) if self.in_flight.batches() < BATCHES_MAX => {
+            Err(BatchPushError::Full) if self.in_flight.batches() < BATCHES_MAX => {
                 self.cut();
                 // A record that has no room in an empty batch has none anywhere.
-                let refused = |_| NotAdded::Refused(RecordFault::Shape);
+                let refused = |_| BatchPushError::Refused(RecordFault::Shape);
                 self.open.push(record).map_err(refused)?;
                 Taken::ToSend
             }

@@ -5,7 +5,7 @@ use super::rejections::{Rejections, Reporter};
 use super::stats::ClientStats;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tidegate_core::frame::{NotAdded, Welcome};
+use tidegate_core::frame::{BatchPushError, Welcome};
 use tidegate_core::usage::UsageRecord;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -72,11 +72,11 @@ impl Shared {
         for record in records {
             match state.buffer.push(record, now) {
                 Ok(taken) => wake |= taken == Taken::ToSend,
-                Err(NotAdded::Full) => {
+                Err(BatchPushError::Full) => {
                     result = Err(ClientTrySendError::Full);
                     break;
                 }
-                Err(NotAdded::Refused(fault)) => {
+                Err(BatchPushError::Refused(fault)) => {
                     result = Err(ClientSendError::Refused(fault).into());
                     break;
                 }

@@ -1,7 +1,7 @@
 use super::connection::Connection;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use tidegate_core::sequence::{Seen, SeqWindow};
+use tidegate_core::sequence::{SeqStatus, SeqWindow};
 
 /// Senders that are remembered. Those that are forgotten are read from the store again when they come back.
 const SENDERS_MAX: usize = 65_536;
@@ -85,13 +85,13 @@ impl Senders {
         }
         let window = known.window.get_or_insert_default();
         window.settle(settled);
-        match window.see(seq) {
-            Seen::New => {
+        match window.record(seq) {
+            SeqStatus::New => {
                 known.touched = number;
                 Verdict::Count
             }
-            Seen::Before => Verdict::Repeat,
-            Seen::TooFar => Verdict::TooFar,
+            SeqStatus::Duplicate => Verdict::Repeat,
+            SeqStatus::TooFar => Verdict::TooFar,
         }
     }
 

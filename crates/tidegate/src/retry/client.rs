@@ -1,5 +1,5 @@
 use super::{
-    Answered, BudgetLimits, BudgetUse, Decision, Failed, FailedAttempt, Failure, GiveUp,
+    Answered, BudgetLimits, BudgetUse, Decision, Failed, FailedAttempt, Failure, GiveUpReason,
     RetryBudget, RetryPolicy, Safety, Stopped, decide,
 };
 use crate::rng::Rng;
@@ -110,7 +110,7 @@ impl RetryClient {
                 Ok(Err(failed)) => failed,
                 Err(_) => {
                     run.untouched = false;
-                    return Err(run.stopped(GiveUp::Deadline, request));
+                    return Err(run.stopped(GiveUpReason::Deadline, request));
                 }
             };
             match self.next_wait(&mut run, failed) {
@@ -121,12 +121,12 @@ impl RetryClient {
     }
 
     /// The wait before the next try, paid for.
-    fn next_wait<E>(&self, run: &mut Run<E>, failed: Failed<E>) -> Result<Duration, GiveUp> {
+    fn next_wait<E>(&self, run: &mut Run<E>, failed: Failed<E>) -> Result<Duration, GiveUpReason> {
         let tried = run.failed(failed);
         match decide(&self.policy, &tried, self.shared.rng.fraction()) {
             // Taken before the wait and not after it: who can't be granted a retry should not wait for it.
             Decision::Retry { .. } if !self.shared.budget.try_retry(self.now()) => {
-                Err(GiveUp::Budget)
+                Err(GiveUpReason::Budget)
             }
             Decision::Retry { after } => {
                 run.previous_wait = after;
@@ -183,7 +183,7 @@ impl<E> Run<E> {
         Answered { value, attempts: self.attempts, elapsed: self.started.elapsed() }
     }
 
-    fn stopped<Q>(self, why: GiveUp, request: Q) -> Stopped<Q, E> {
+    fn stopped<Q>(self, why: GiveUpReason, request: Q) -> Stopped<Q, E> {
         Stopped {
             why,
             last: self.last,

@@ -115,7 +115,7 @@ impl RetryClient {
     /// ```
     /// use http::{Request, Response, StatusCode};
     /// use std::convert::Infallible;
-    /// use tidegate::retry::{Failure, GiveUp, HttpFailure, RetryClient, Safety};
+    /// use tidegate::retry::{Failure, GiveUpReason, HttpFailure, RetryClient, Safety};
     /// use tower::service_fn;
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -128,7 +128,7 @@ impl RetryClient {
     /// let client = RetryClient::default();
     /// let sent = client.send(&busy, request, Safety::Once, |_| Failure::Lost).await;
     /// let stopped = sent.expect_err("an hour is more than there is");
-    /// assert_eq!(stopped.why, GiveUp::Deadline);
+    /// assert_eq!(stopped.why, GiveUpReason::Deadline);
     /// assert_eq!(stopped.unsent.map(Request::into_body), Some("work"));
     /// let Some(HttpFailure::Refused(response)) = stopped.last else { panic!("it was refused") };
     /// assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);

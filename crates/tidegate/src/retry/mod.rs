@@ -50,6 +50,7 @@ pub use client::RetryClient;
 pub use http_answer::{HttpFailure, method_safety, read_answer, server_said};
 pub use outcome::{Answered, Failed, Stopped};
 pub use tidegate_core::retry::{
-    BudgetLimits, BudgetUse, Decision, Decorrelated, FailedAttempt, Failure, GiveUp, RetryAfter,
-    RetryBudget, RetryHeaders, RetryOn, RetryPolicy, Safety, decide, full_jitter, http_date,
+    BudgetLimits, BudgetUse, Decision, Decorrelated, FailedAttempt, Failure, GiveUpReason,
+    RetryAfter, RetryBudget, RetryHeaders, RetryOn, RetryPolicy, Safety, decide, full_jitter,
+    http_date,
 };

@@ -1,4 +1,4 @@
-use super::{Failure, GiveUp, RetryAfter};
+use super::{Failure, GiveUpReason, RetryAfter};
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub struct Answered<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped<Q, E> {
     /// Why there is no further try.
-    pub why: GiveUp,
+    pub why: GiveUpReason,
     /// The error of the last try that ended; `None` when the deadline cut the very first one off.
     pub last: Option<E>,
     /// Tries in all.
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_stop_says_how_often_and_why() {
         let stopped: Stopped<(), ()> = Stopped {
-            why: GiveUp::Budget,
+            why: GiveUpReason::Budget,
             last: None,
             attempts: 3,
             elapsed: Duration::from_millis(1_500),

@@ -2,7 +2,7 @@ use super::model::Model;
 use super::upstream::Upstream;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::routing::{Answer, Ticket};
+use tidegate_core::routing::{Answer, ChargeTicket};
 
 /// A slot of a request at an upstream. Dropping it releases the slot.
 #[derive(Debug)]
@@ -12,14 +12,14 @@ pub struct Assignment {
     model: Arc<Model>,
     rank: usize,
     /// Taken when the slot is released.
-    ticket: Option<Ticket>,
+    ticket: Option<ChargeTicket>,
     prefilled: bool,
 }
 
 // === impl Assignment ===
 
 impl Assignment {
-    pub(super) fn new(upstream: &Arc<Upstream>, model: &Arc<Model>, ticket: Ticket) -> Self {
+    pub(super) fn new(upstream: &Arc<Upstream>, model: &Arc<Model>, ticket: ChargeTicket) -> Self {
         model.demand.begin();
         Self {
             upstream: Arc::clone(upstream),

@@ -21,6 +21,7 @@ pub use router::PushRouter;
 pub use stats::{ModelStats, RankStats, UpstreamLoad};
 pub use tidegate_core::routing::{
     Answer, BusyPreset, BusyThresholds, Charge, ChargeRule, DrainAdvisor, KvUsage, LoadReport,
-    OnSilence, OutOfRange, Overload, Pick, RouteError, Shares, Standing, Threshold, Tried,
+    OnSilence, Overload, Pick, RouteError, Shares, Standing, Threshold, ThresholdOutOfRange,
+    TriedUpstreams,
 };
 pub use upstream::{Upstream, UpstreamId};

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
 use tidegate_core::routing::{
-    Answer, Availability, AvailabilityEntry, Charge, Latency, LoadAccount, LoadReport, OnSilence,
-    Standing, Ticket,
+    Answer, Availability, AvailabilityEntry, Charge, ChargeTicket, Latency, LoadAccount,
+    LoadReport, OnSilence, Standing,
 };
 
 /// The identity of an upstream within its monitor.
@@ -106,25 +106,25 @@ impl Upstream {
         charge: Charge,
         model: &Model,
         priority: MessagePriority,
-    ) -> Result<Ticket, Standing> {
+    ) -> Result<ChargeTicket, Standing> {
         let thresholds = model.thresholds();
         self.change(|state| state.account.try_charge(charge, thresholds.of(priority)))
     }
 
-    pub(super) fn charge_anyway(&self, charge: Charge) -> Ticket {
+    pub(super) fn charge_anyway(&self, charge: Charge) -> ChargeTicket {
         self.change(|state| state.account.charge_anyway(charge))
     }
 
-    pub(super) fn sent(&self, ticket: &mut Ticket, now: Duration) {
+    pub(super) fn sent(&self, ticket: &mut ChargeTicket, now: Duration) {
         // The load is the same before and after: nothing to publish.
         self.lock().account.sent(ticket, now);
     }
 
-    pub(super) fn prefilled(&self, ticket: &mut Ticket) {
+    pub(super) fn prefilled(&self, ticket: &mut ChargeTicket) {
         self.change(|state| state.account.prefilled(ticket));
     }
 
-    pub(super) fn release(&self, ticket: Ticket) {
+    pub(super) fn release(&self, ticket: ChargeTicket) {
         self.change(|state| state.account.release(ticket));
     }
 

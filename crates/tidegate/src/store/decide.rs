@@ -1,7 +1,7 @@
 use super::{Appended, BatchRefusal, Origin, PricedBatch, name};
 use std::collections::HashMap;
 use std::sync::Arc;
-use tidegate_core::sequence::{Seen, SeqWindow};
+use tidegate_core::sequence::{SeqStatus, SeqWindow};
 
 /// Sequence windows of senders while batches are decided one after the other.
 pub(crate) struct Windows {
@@ -66,13 +66,13 @@ impl Windows {
             window.now.settle(origin.settled);
             window.changed = true;
         }
-        match window.now.see(origin.seq) {
-            Seen::New => {
+        match window.now.record(origin.seq) {
+            SeqStatus::New => {
                 window.changed = true;
                 Appended::New
             }
-            Seen::Before => Appended::Repeat,
-            Seen::TooFar => Appended::Refused(BatchRefusal::TooFar),
+            SeqStatus::Duplicate => Appended::Repeat,
+            SeqStatus::TooFar => Appended::Refused(BatchRefusal::TooFar),
         }
     }
 }

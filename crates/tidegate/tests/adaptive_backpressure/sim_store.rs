@@ -3,7 +3,7 @@ use rust_decimal::Decimal;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate::sequence::{Seen, SeqWindow};
+use tidegate::sequence::{SeqStatus, SeqWindow};
 use tidegate::store::{
     Appended, BatchRefusal, PricedBatch, Records, Store, StoreError, Unstored, UsageQuery, UsageRow,
 };
@@ -143,10 +143,10 @@ impl Kept {
         if let Some(origin) = &batch.origin {
             let window = self.windows.entry(Arc::clone(&origin.sender)).or_default();
             window.settle(origin.settled);
-            match window.see(origin.seq) {
-                Seen::Before => return Appended::Repeat,
-                Seen::TooFar => return Appended::Refused(BatchRefusal::TooFar),
-                Seen::New => {}
+            match window.record(origin.seq) {
+                SeqStatus::Duplicate => return Appended::Repeat,
+                SeqStatus::TooFar => return Appended::Refused(BatchRefusal::TooFar),
+                SeqStatus::New => {}
             }
             let key = (Arc::clone(&origin.sender), origin.seq);
             self.batches.entry(key).or_insert((0, count)).0 += 1;

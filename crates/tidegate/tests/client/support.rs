@@ -10,7 +10,7 @@ use tidegate::client::{ClientConfig, Connector};
 use tidegate::frame::{
     Ack, Batch, FrameKind, FrameLimits, Hello, Reassembler, Reject, RejectReason, Welcome,
 };
-use tidegate::sequence::{Seen, SeqWindow};
+use tidegate::sequence::{SeqStatus, SeqWindow};
 use tidegate::signal::{BackpressureLevel, BackpressureSignal, LevelConfig, LevelGauge};
 use tidegate::usage::{Names, UsageRecord};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
@@ -145,14 +145,14 @@ impl World {
         self.inside(|inside| {
             let window = inside.windows.entry(sender.to_owned()).or_default();
             window.settle(batch.settled);
-            match window.see(batch.seq) {
-                Seen::New => {
+            match window.record(batch.seq) {
+                SeqStatus::New => {
                     inside.stored.extend(batch.records.iter().map(|record| record.time_ns))
                 }
-                Seen::Before => inside.repeats += 1,
-                Seen::TooFar => inside.too_far += 1,
+                SeqStatus::Duplicate => inside.repeats += 1,
+                SeqStatus::TooFar => inside.too_far += 1,
             }
-            inside.windows[sender].look(batch.seq) == Seen::Before
+            inside.windows[sender].status(batch.seq) == SeqStatus::Duplicate
         })
     }
 

@@ -4,7 +4,9 @@ use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tidegate::retry::{BudgetLimits, BudgetUse, Failed, GiveUp, RetryClient, RetryPolicy, Safety};
+use tidegate::retry::{
+    BudgetLimits, BudgetUse, Failed, GiveUpReason, RetryClient, RetryPolicy, Safety,
+};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -57,7 +59,7 @@ async fn a_spent_budget_recovers_by_itself() {
         run.await.expect_err("nobody is there")
     };
     let mut spent = dead(client.clone()).await;
-    while spent.why != GiveUp::Budget {
+    while spent.why != GiveUpReason::Budget {
         spent = dead(client.clone()).await;
     }
     // Requests themselves are never refused: the first try is always made.
@@ -65,7 +67,7 @@ async fn a_spent_budget_recovers_by_itself() {
     sleep(Duration::from_secs(10)).await;
     let quiet = BudgetUse { requests: 0, retries: 0, allowed: 10 };
     assert_eq!(client.budget_use(), quiet, "all is forgotten after a window");
-    assert_eq!(dead(client.clone()).await.why, GiveUp::Attempts);
+    assert_eq!(dead(client.clone()).await.why, GiveUpReason::Attempts);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tidegate::retry::{
-    BudgetLimits, Decorrelated, Failure, GiveUp, HttpFailure, RetryClient, RetryPolicy, Safety,
+    BudgetLimits, Decorrelated, Failure, GiveUpReason, HttpFailure, RetryClient, RetryPolicy,
+    Safety,
 };
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -142,7 +143,7 @@ async fn a_server_that_is_not_there_gives_the_request_back() {
     let service = tower::service_fn(move |request| exchange(address, request));
     let sent = client.send(&service, request(), Safety::Once, classify).await;
     let stopped = sent.expect_err("nobody is there");
-    assert_eq!((stopped.attempts, stopped.why), (5, GiveUp::Attempts));
+    assert_eq!((stopped.attempts, stopped.why), (5, GiveUpReason::Attempts));
     let Some(HttpFailure::Error(ExchangeError::Connect(error))) = stopped.last else {
         panic!("there was no connection");
     };
@@ -167,9 +168,10 @@ async fn what_was_read_and_reset_is_repeated_only_if_it_may_run_twice() {
     });
     let client = RetryClient::new(QUICK, BudgetLimits::default());
     let service = tower::service_fn(move |request| exchange(address, request));
-    for (safety, tries, why) in
-        [(Safety::Once, 1, GiveUp::MayHaveStarted), (Safety::Idempotent, 5, GiveUp::Attempts)]
-    {
+    for (safety, tries, why) in [
+        (Safety::Once, 1, GiveUpReason::MayHaveStarted),
+        (Safety::Idempotent, 5, GiveUpReason::Attempts),
+    ] {
         let before = read.load(Ordering::SeqCst);
         let sent = client.send(&service, request(), safety, classify).await;
         let stopped = sent.expect_err("it resets all");

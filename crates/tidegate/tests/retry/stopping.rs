@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::future::{pending, ready};
 use std::time::Duration;
 use tidegate::retry::{
-    BudgetLimits, Failed, Failure, GiveUp, RetryClient, RetryPolicy, Safety, Stopped,
+    BudgetLimits, Failed, Failure, GiveUpReason, RetryClient, RetryPolicy, Safety, Stopped,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -33,9 +33,9 @@ async fn always(failure: Failure, safety: Safety) -> Stopped<&'static str, Failu
 #[tokio::test(start_paused = true)]
 async fn what_may_have_started_is_repeated_only_if_it_may_run_twice() {
     let once = always(Failure::Lost, Safety::Once).await;
-    assert_eq!((once.attempts, once.why), (1, GiveUp::MayHaveStarted));
+    assert_eq!((once.attempts, once.why), (1, GiveUpReason::MayHaveStarted));
     let twice = always(Failure::Lost, Safety::Idempotent).await;
-    assert_eq!((twice.attempts, twice.why), (3, GiveUp::Attempts));
+    assert_eq!((twice.attempts, twice.why), (3, GiveUpReason::Attempts));
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +72,7 @@ async fn a_wait_beyond_the_deadline_is_not_slept() {
         ready(Err::<(), _>(Failed::refused("busy").after(Duration::from_secs(11))))
     });
     let stopped = run.await.expect_err("it is refused");
-    assert_eq!((stopped.attempts, stopped.why), (1, GiveUp::Deadline));
+    assert_eq!((stopped.attempts, stopped.why), (1, GiveUpReason::Deadline));
     assert_eq!(start.elapsed(), Duration::ZERO);
     assert_eq!(stopped.unsent, Some(()));
 }
@@ -96,7 +96,7 @@ async fn a_try_that_never_ends_is_cut_off_at_the_deadline() {
     assert_eq!(stopped.elapsed.as_secs(), 10);
     assert_eq!(
         (stopped.why, stopped.last, stopped.unsent),
-        (GiveUp::Deadline, Some("reset"), None)
+        (GiveUpReason::Deadline, Some("reset"), None)
     );
 }
 

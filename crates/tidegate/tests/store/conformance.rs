@@ -3,7 +3,7 @@ use crate::place::{Place, run};
 use crate::records::*;
 use rust_decimal::Decimal;
 use std::sync::Arc;
-use tidegate::sequence::{SEQ_WINDOW, Seen};
+use tidegate::sequence::{SEQ_WINDOW, SeqStatus};
 use tidegate::store::{
     AnyStore, Appended, BatchRefusal, NAME_BYTES_MAX, PricedBatch, Store, UsageBy, UsageQuery,
 };
@@ -112,7 +112,10 @@ async fn numbers_may_come_out_of_order(place: Place) {
         assert_eq!(append(&store, vec![one("a", seq)]).await, [Appended::New]);
     }
     let seen = store.seen("a").await.unwrap();
-    assert_eq!((seen.low(), seen.look(2), seen.look(5)), (1, Seen::New, Seen::Before));
+    assert_eq!(
+        (seen.low(), seen.status(2), seen.status(5)),
+        (1, SeqStatus::New, SeqStatus::Duplicate)
+    );
     assert_eq!(
         append(&store, vec![one("a", 5), one("a", 2)]).await,
         [Appended::Repeat, Appended::New]

@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use tidegate::sequence::Seen;
+use tidegate::sequence::SeqStatus;
 use tidegate::store::{Appended, FjallStore, PricedBatch, Store, UsageBy};
 
 const FOLDER: &str = "TIDEGATE_TEST_KILLED_FOLDER";
@@ -77,7 +77,7 @@ fn a_store_survives_being_killed() {
         run(async {
             let store = FjallStore::open(folder.path()).await.unwrap();
             let seen = store.seen("a").await.unwrap();
-            assert_eq!(seen.look(acked), Seen::Before, "{acked} was acknowledged");
+            assert_eq!(seen.status(acked), SeqStatus::Duplicate, "{acked} was acknowledged");
             let stored = seen.low();
             assert!(stored == acked || stored == acked + 1, "{stored} after {acked}");
             let rows = usage(&store, &all(UsageBy::Both)).await;

@@ -1,6 +1,6 @@
 use super::super::fleet::ExecutorState;
 use super::super::wait_queue::{QueuePosition, RuntimeId};
-use super::super::{ExecutorId, Serves, Ticket};
+use super::super::{ExecutorId, ExecutorRuntimes, Ticket};
 use super::{DispatchState, PlacementPolicy, Protocol, Selection};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -173,7 +173,7 @@ impl PlacementPolicy for Queue {
 // === impl ExecutorQueue ===
 
 impl ExecutorQueue {
-    fn first(&self, serves: &Serves) -> Option<(QueuePosition, Ticket)> {
+    fn first(&self, serves: &ExecutorRuntimes) -> Option<(QueuePosition, Ticket)> {
         let lanes = self.lanes.iter().filter(|(runtime, _)| serves.includes(**runtime));
         lanes.filter_map(|(_, lane)| lane.first()).min().copied()
     }

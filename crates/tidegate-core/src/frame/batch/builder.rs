@@ -28,7 +28,7 @@ pub struct BatchBuilder {
 
 /// Reason why a record was not added to a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotAdded {
+pub enum BatchPushError {
     /// The batch is full: finish it, and add the record to the next one.
     Full,
     /// No receiver accepts the record: a name is too long, empty, or contains a control character.
@@ -63,7 +63,7 @@ impl BatchBuilder {
     /// # Errors
     ///
     /// If the record does not fit, or can't be sent at all. The batch is unchanged.
-    pub fn push(&mut self, record: &UsageRecord) -> Result<(), NotAdded> {
+    pub fn push(&mut self, record: &UsageRecord) -> Result<(), BatchPushError> {
         let mark = self.mark();
         let result = self.try_push(record);
         if result.is_err() {
@@ -124,9 +124,9 @@ impl BatchBuilder {
         self.count = 0;
     }
 
-    fn try_push(&mut self, record: &UsageRecord) -> Result<(), NotAdded> {
+    fn try_push(&mut self, record: &UsageRecord) -> Result<(), BatchPushError> {
         if self.count >= self.limits.batch_records_max as usize {
-            return Err(NotAdded::Full);
+            return Err(BatchPushError::Full);
         }
         let tenant =
             self.name_index(&record.tenant, NAME_BYTES_MAX).map_err(RecordFault::Tenant)?;
@@ -149,7 +149,7 @@ impl BatchBuilder {
             || self.table.len() > self.limits.batch_names_max as usize
         {
             self.count -= 1;
-            return Err(NotAdded::Full);
+            return Err(BatchPushError::Full);
         }
         Ok(())
     }
@@ -182,15 +182,15 @@ impl BatchBuilder {
     }
 }
 
-// === impl NotAdded ===
+// === impl BatchPushError ===
 
-impl From<RecordFault> for NotAdded {
+impl From<RecordFault> for BatchPushError {
     fn from(fault: RecordFault) -> Self {
         Self::Refused(fault)
     }
 }
 
-impl fmt::Display for NotAdded {
+impl fmt::Display for BatchPushError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full => f.write_str("the batch is full: finish it and start the next"),
@@ -199,4 +199,4 @@ impl fmt::Display for NotAdded {
     }
 }
 
-impl std::error::Error for NotAdded {}
+impl std::error::Error for BatchPushError {}

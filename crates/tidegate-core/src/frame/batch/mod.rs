@@ -7,4 +7,4 @@ mod builder;
 mod name_table;
 
 pub use batch_frame::Batch;
-pub use builder::{BatchBuilder, NotAdded};
+pub use builder::{BatchBuilder, BatchPushError};

@@ -1,7 +1,7 @@
 use super::free_set::FreeSet;
 use super::lanes::{HIGHEST, LANES, lane};
 use super::loads::Loads;
-use super::shown::Shown;
+use super::upstream_state::UpstreamState;
 use crate::admission::MessagePriority;
 use crate::routing::load::Standing;
 use crate::routing::thresholds::Threshold;
@@ -73,7 +73,7 @@ impl Availability {
     }
 
     /// Shows the state of one upstream.
-    pub(super) fn show(&self, index: usize, shown: Shown) {
+    pub(super) fn show(&self, index: usize, shown: UpstreamState) {
         self.up.set(index, shown.up);
         for (set, free) in self.free.iter().zip(shown.free()) {
             set.set(index, free);
@@ -92,7 +92,7 @@ impl Availability {
     }
 
     /// Shows the load of one upstream, which changes with every request.
-    pub(super) fn show_load(&self, index: usize, shown: Shown, requests: u64) {
+    pub(super) fn show_load(&self, index: usize, shown: UpstreamState, requests: u64) {
         for (loads, free) in self.loads.iter().zip(shown.free()) {
             loads.set(index, free.then_some(requests));
         }

@@ -1,6 +1,6 @@
 use super::board::Availability;
 use super::lanes::LaneThresholds;
-use super::shown::Shown;
+use super::upstream_state::UpstreamState;
 use crate::routing::load::{Charge, LoadAccount};
 
 /// One upstream's entry in the [`Availability`] of a pool. Its owner keeps it beside the upstream's load and
@@ -9,7 +9,7 @@ use crate::routing::load::{Charge, LoadAccount};
 pub struct AvailabilityEntry {
     index: usize,
     thresholds: LaneThresholds,
-    shown: Option<Shown>,
+    shown: Option<UpstreamState>,
 }
 
 // === impl AvailabilityEntry ===
@@ -28,20 +28,20 @@ impl AvailabilityEntry {
 
     /// Returns the state that was last published.
     #[must_use]
-    pub fn shown(&self) -> Option<Shown> {
+    pub fn shown(&self) -> Option<UpstreamState> {
         self.shown
     }
 
     /// Judges the upstream towards the smallest request of each priority.
     #[must_use]
-    pub fn judge(&self, account: &LoadAccount, up: bool) -> Shown {
+    pub fn judge(&self, account: &LoadAccount, up: bool) -> UpstreamState {
         let standing = |thresholds: &_| account.standing(Charge::LEAST, thresholds);
-        Shown { up, standings: self.thresholds.standings(standing) }
+        UpstreamState { up, standings: self.thresholds.standings(standing) }
     }
 
     /// Publishes the upstream's state and number of requests. Only one thread at a time may call it for one
     /// entry.
-    pub fn publish(&mut self, availability: &Availability, shown: Shown, requests: u64) {
+    pub fn publish(&mut self, availability: &Availability, shown: UpstreamState, requests: u64) {
         if self.shown != Some(shown) {
             availability.show(self.index, shown);
             self.shown = Some(shown);

@@ -7,11 +7,11 @@ mod entry;
 mod free_set;
 mod lanes;
 mod loads;
-mod shown;
+mod upstream_state;
 
 pub use board::Availability;
 pub use entry::AvailabilityEntry;
 pub use free_set::FreeSet;
 pub use lanes::LaneThresholds;
 pub use loads::Loads;
-pub use shown::Shown;
+pub use upstream_state::UpstreamState;

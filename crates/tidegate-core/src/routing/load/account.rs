@@ -42,7 +42,7 @@ pub struct LoadAccount {
 /// One request's charge on an upstream, to be released once.
 #[derive(Debug)]
 #[must_use = "a ticket that is not given back stays charged"]
-pub struct Ticket {
+pub struct ChargeTicket {
     rank: usize,
     part: RankTicket,
 }
@@ -101,7 +101,7 @@ impl LoadAccount {
         &mut self,
         guess: Charge,
         thresholds: &BusyThresholds,
-    ) -> Result<Ticket, Standing> {
+    ) -> Result<ChargeTicket, Standing> {
         let charge = self.estimate(guess);
         let free = |rank: &RankLoad| self.rank_standing(rank, charge, thresholds) == Standing::Free;
         let takes = self.ranks.iter().enumerate().filter(|(_, (_, rank))| free(rank));
@@ -112,7 +112,7 @@ impl LoadAccount {
     }
 
     /// Charges a request to the least loaded rank, whatever the thresholds say.
-    pub fn charge_anyway(&mut self, guess: Charge) -> Ticket {
+    pub fn charge_anyway(&mut self, guess: Charge) -> ChargeTicket {
         let ranks = self.ranks.iter().enumerate();
         let least = ranks.min_by_key(|(_, (_, rank))| rank.view().requests);
         let index = least.map_or(0, |(index, _)| index);
@@ -120,21 +120,21 @@ impl LoadAccount {
     }
 
     /// Records that the whole request was sent at `now`.
-    pub fn sent(&mut self, ticket: &mut Ticket, now: Duration) {
+    pub fn sent(&mut self, ticket: &mut ChargeTicket, now: Duration) {
         if let Some(rank) = self.rank(ticket.rank) {
             rank.sent(&mut ticket.part, now);
         }
     }
 
     /// Records that the response has begun.
-    pub fn prefilled(&mut self, ticket: &mut Ticket) {
+    pub fn prefilled(&mut self, ticket: &mut ChargeTicket) {
         if let Some(rank) = self.rank(ticket.rank) {
             rank.prefilled(&mut ticket.part);
         }
     }
 
     /// Releases a request that is over.
-    pub fn release(&mut self, ticket: Ticket) {
+    pub fn release(&mut self, ticket: ChargeTicket) {
         if let Some(rank) = self.rank(ticket.rank) {
             rank.release(ticket.part);
         }
@@ -235,9 +235,9 @@ impl LoadAccount {
         view.stops(charge, thresholds).map_or(Standing::Free, Standing::Busy)
     }
 
-    fn charge_rank(&mut self, index: usize, charge: Charge, guess: Charge) -> Ticket {
+    fn charge_rank(&mut self, index: usize, charge: Charge, guess: Charge) -> ChargeTicket {
         let (number, rank) = &mut self.ranks[index];
-        Ticket { rank: *number, part: rank.charge(charge, guess.blocks) }
+        ChargeTicket { rank: *number, part: rank.charge(charge, guess.blocks) }
     }
 
     fn rank(&mut self, number: usize) -> Option<&mut RankLoad> {
@@ -268,9 +268,9 @@ impl LoadAccount {
     }
 }
 
-// === impl Ticket ===
+// === impl ChargeTicket ===
 
-impl Ticket {
+impl ChargeTicket {
     /// Returns the rank that was charged.
     #[must_use]
     pub fn rank(&self) -> usize {

@@ -9,7 +9,7 @@ mod report;
 mod sums;
 mod view;
 
-pub use account::{LoadAccount, OnSilence, RANKS_MAX, RankReport, Standing, Ticket};
+pub use account::{ChargeTicket, LoadAccount, OnSilence, RANKS_MAX, RankReport, Standing};
 pub use charge::{Charge, ChargeRule};
 pub use report::{KvUsage, LoadReport};
 pub use view::RankView;

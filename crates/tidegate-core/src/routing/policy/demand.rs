@@ -1,6 +1,6 @@
 use super::drain::DrainAdvisor;
 use crate::admission::MessagePriority;
-use crate::routing::thresholds::HighAsked;
+use crate::routing::thresholds::LastHighRequest;
 use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ impl Demand {
     #[must_use]
     pub fn new(advice: Duration) -> Self {
         Self {
-            high_asked: AtomicU64::new(HighAsked::default().into_word()),
+            high_asked: AtomicU64::new(LastHighRequest::default().into_word()),
             in_flight: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -34,7 +34,7 @@ impl Demand {
     /// Notes a request, and returns the priority by whose share of the thresholds it is judged.
     pub fn judge(&self, priority: MessagePriority, now: Duration) -> MessagePriority {
         let before = self.high_asked.load(Ordering::Relaxed);
-        let mut asked = HighAsked::from_word(before);
+        let mut asked = LastHighRequest::from_word(before);
         let judged = asked.judge(priority, now);
         let after = asked.into_word();
         if after != before {

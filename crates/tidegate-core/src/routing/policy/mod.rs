@@ -19,4 +19,4 @@ pub use latency::{Answer, Latency};
 pub use pick::Pick;
 pub use pool::{Pool, RouteQuery};
 pub use router::RoutingPolicy;
-pub use tried::Tried;
+pub use tried::TriedUpstreams;

@@ -1,23 +1,23 @@
-/// The upstreams that one request was offered to: at most [`Tried::MOST`]. A short list beats a set.
+/// The upstreams that one request was offered to: at most [`TriedUpstreams::MOST`]. A short list beats a set.
 ///
 /// ```
-/// use tidegate_core::routing::Tried;
+/// use tidegate_core::routing::TriedUpstreams;
 ///
-/// let mut tried = Tried::default();
+/// let mut tried = TriedUpstreams::default();
 /// tried.insert(7);
 /// assert_eq!((tried.ids(), tried.is_full()), (&[7][..], false));
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tried<Id> {
+pub struct TriedUpstreams<Id> {
     ids: [Id; MOST],
     count: u8,
 }
 
 const MOST: usize = 3;
 
-// === impl Tried ===
+// === impl TriedUpstreams ===
 
-impl<Id: Copy> Tried<Id> {
+impl<Id: Copy> TriedUpstreams<Id> {
     /// A request that failed at this many upstreams fails: further retries are load without a chance of success.
     pub const MOST: usize = MOST;
 

@@ -1,6 +1,6 @@
 use super::period::local_seconds;
 use super::segment::{nanoseconds, seconds};
-use super::zone::{NotAZone, Zone};
+use super::zone::{UnknownZone, Zone};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -12,7 +12,7 @@ pub struct LocalTime(DateTime);
 
 /// Error for text that is no time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotATime {
+pub struct TimeParseError {
     /// Text that was given.
     pub given: String,
 }
@@ -48,8 +48,8 @@ impl fmt::Display for LocalTime {
 /// # Errors
 ///
 /// If the text has none of these forms, or is out of the range of a record's time, the years 1678 to 2261.
-pub fn time_ns(text: &str, zone: &str) -> Result<i64, NotATime> {
-    let wrong = || NotATime { given: text.to_owned() };
+pub fn time_ns(text: &str, zone: &str) -> Result<i64, TimeParseError> {
+    let wrong = || TimeParseError { given: text.to_owned() };
     if let Ok(at) = text.parse::<Timestamp>() {
         return i64::try_from(at.as_nanosecond()).map_err(|_| wrong());
     }
@@ -67,7 +67,7 @@ pub fn time_ns(text: &str, zone: &str) -> Result<i64, NotATime> {
 /// # Errors
 ///
 /// If there is no such zone.
-pub fn time_text(at_ns: i64, zone: &str) -> Result<String, NotAZone> {
+pub fn time_text(at_ns: i64, zone: &str) -> Result<String, UnknownZone> {
     let offset_s = Zone::find(zone)?.span(seconds(at_ns)).offset_s;
     let shown = Timestamp::from_second(seconds(at_ns) + offset_s).unwrap_or_default();
     let (sign, offset_s) = (if offset_s < 0 { '-' } else { '+' }, offset_s.abs());
@@ -79,9 +79,9 @@ pub fn time_text(at_ns: i64, zone: &str) -> Result<String, NotAZone> {
     ))
 }
 
-// === impl NotATime ===
+// === impl TimeParseError ===
 
-impl fmt::Display for NotATime {
+impl fmt::Display for TimeParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -92,7 +92,7 @@ impl fmt::Display for NotATime {
     }
 }
 
-impl std::error::Error for NotATime {}
+impl std::error::Error for TimeParseError {}
 
 #[cfg(test)]
 mod tests {

@@ -29,7 +29,7 @@ struct Start {
 
 /// Error for an unknown time zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotAZone {
+pub struct UnknownZone {
     /// Name that was given.
     pub given: String,
 }
@@ -43,10 +43,10 @@ pub fn zone_names() -> Vec<String> {
 // === impl Zone ===
 
 impl Zone {
-    pub(in crate::tariff) fn find(given: &str) -> Result<Self, NotAZone> {
+    pub(in crate::tariff) fn find(given: &str) -> Result<Self, UnknownZone> {
         let zone = TimeZoneDatabase::bundled()
             .get(given)
-            .map_err(|_| NotAZone { given: given.to_owned() })?;
+            .map_err(|_| UnknownZone { given: given.to_owned() })?;
         let name = zone.iana_name().unwrap_or(given).into();
         Ok(Self { name, spans: spans(&zone) })
     }
@@ -106,15 +106,15 @@ fn spans(zone: &TimeZone) -> Vec<Start> {
     spans
 }
 
-// === impl NotAZone ===
+// === impl UnknownZone ===
 
-impl fmt::Display for NotAZone {
+impl fmt::Display for UnknownZone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} is no time zone: expected an IANA name, such as Europe/Berlin", self.given)
     }
 }
 
-impl std::error::Error for NotAZone {}
+impl std::error::Error for UnknownZone {}
 
 #[cfg(test)]
 mod tests {

@@ -2,8 +2,8 @@ use super::model::{Model, View, next};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate_core::capacity::{
-    Dispatcher, ExecutorId, ExecutorState, Order, Placement, QueuePosition, RuntimeId, Serves,
-    Ticket,
+    Dispatcher, ExecutorId, ExecutorRuntimes, ExecutorState, Order, Placement, QueuePosition,
+    RuntimeId, Ticket,
 };
 
 /// Overtakes that [`Placement::Queue`] allows for each slot of the fleet.
@@ -29,7 +29,7 @@ pub fn orders(model: &Model, before: &Dispatcher, orders: &[Order]) {
             {
                 continue;
             }
-            Order::Lease { ticket, .. } => (*ticket, &Serves::All),
+            Order::Lease { ticket, .. } => (*ticket, &ExecutorRuntimes::All),
             Order::Unlease { .. } => panic!("{order:?} is no placing"),
         };
         let (place, runtime) = waiting.remove(&ticket).expect("one that waits");

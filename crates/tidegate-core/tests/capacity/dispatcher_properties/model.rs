@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
 use tidegate_core::capacity::{
-    Dispatcher, ExecutorAnswer, ExecutorId, LeaseAnswer, Order, Placement, RuntimeId, Serves,
-    Ticket,
+    Dispatcher, ExecutorAnswer, ExecutorId, ExecutorRuntimes, LeaseAnswer, Order, Placement,
+    RuntimeId, Ticket,
 };
 
 /// Something that happens. Numbers choose among what is there.
@@ -72,7 +72,7 @@ impl Model {
     pub fn new(placement: Placement, maxes: &[u32]) -> Self {
         let mut dispatcher = Dispatcher::new(placement);
         for (id, max) in (0..).zip(maxes) {
-            dispatcher.executor_up(ExecutorId(id), *max, Serves::All);
+            dispatcher.executor_up(ExecutorId(id), *max, ExecutorRuntimes::All);
         }
         Self {
             placement,
@@ -248,8 +248,8 @@ impl Model {
         self.executors.alive[executor.0 as usize] = true;
         let max = self.executors.maxes[executor.0 as usize];
         let serves = match serves {
-            0 => Serves::All,
-            other => Serves::Only(vec![RuntimeId(u16::from(other) - 1)]),
+            0 => ExecutorRuntimes::All,
+            other => ExecutorRuntimes::Only(vec![RuntimeId(u16::from(other) - 1)]),
         };
         self.dispatcher.executor_up(executor, max, serves);
     }

@@ -9,7 +9,7 @@ use http_body::Body;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::time::Duration;
-use tidegate::routing::{BusyThresholds, OutOfRange, UnknownModel};
+use tidegate::routing::{BusyThresholds, ThresholdOutOfRange, UnknownModel};
 
 /// More than any request to change a threshold needs.
 const BYTES_MAX: usize = 64 * 1024;
@@ -207,7 +207,7 @@ fn ratio(fields: &Map<String, Value>) -> Result<Option<Option<f64>>, ThresholdEr
         Some(value) => value.as_f64().ok_or_else(|| wrong(DECODE, value, EXPECTED))?,
     };
     let one = BusyThresholds { active_decode_blocks: Some(ratio), ..BusyThresholds::OFF };
-    one.check().map_err(|OutOfRange { given, .. }| ThresholdError::OutOfRange {
+    one.check().map_err(|ThresholdOutOfRange { given, .. }| ThresholdError::OutOfRange {
         field: DECODE,
         given: given.to_string(),
         expected: EXPECTED,

@@ -2,12 +2,10 @@ use super::{Reservation, Upstream, UpstreamQueue, UpstreamStats};
 use crate::config::Config;
 use std::sync::Arc;
 use tidegate::outbox::QueueConfigError;
-use tidegate::routing::{
-    Ask, MonitorConfig, PushRouter, RouteError, Tried, UpstreamId, WorkerMonitor,
-};
+use tidegate::routing::{Ask, MonitorConfig, PushRouter, RouteError, UpstreamId, WorkerMonitor};
 
 /// The upstreams that one request was sent to or refused by.
-pub type TriedUpstreams = Tried<UpstreamId>;
+pub type TriedUpstreams = tidegate::routing::TriedUpstreams<UpstreamId>;
 
 /// All upstreams, and the choice among them.
 #[derive(Debug)]

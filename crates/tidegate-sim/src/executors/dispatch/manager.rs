@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority::Normal;
 use tidegate_core::capacity::{
-    Dispatcher, ExecutorId, Placement, RuntimeId, Serves, SlotLease, Ticket, WaitEstimate,
+    Dispatcher, ExecutorId, ExecutorRuntimes, Placement, RuntimeId, SlotLease, Ticket, WaitEstimate,
 };
 use tidegate_core::task::{TaskSpec, TaskState};
 
@@ -68,7 +68,7 @@ impl Manager {
     pub fn meets_all(&mut self, executors: u32) {
         self.asked = vec![false; executors as usize];
         for id in 0..executors {
-            self.dispatcher.executor_up(ExecutorId(id), 1, Serves::All);
+            self.dispatcher.executor_up(ExecutorId(id), 1, ExecutorRuntimes::All);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::executors::setup::nanos;
 use crate::scenario::FaultKind;
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority::Normal;
-use tidegate_core::capacity::{ExecutorId, Placement, QueuePosition, Serves, Ticket};
+use tidegate_core::capacity::{ExecutorId, ExecutorRuntimes, Placement, QueuePosition, Ticket};
 
 /// The interval at which managers ask executors for their capacity, in scenarios with faults.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
@@ -202,7 +202,7 @@ impl Managers {
         }
         match reply {
             Reply::Capacity { taken } => {
-                it.dispatcher.executor_up(id, 1, Serves::All);
+                it.dispatcher.executor_up(id, 1, ExecutorRuntimes::All);
                 it.dispatcher.reported(id, taken, changes);
             }
             _ => it.dispatcher.executor_down(id),

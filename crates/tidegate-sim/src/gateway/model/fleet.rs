@@ -6,9 +6,9 @@ use crate::gateway::Flaw;
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
 use tidegate_core::routing::{
-    Answer, Availability, AvailabilityEntry, BusyThresholds, Charge, Demand, DrainAdvisor,
-    LaneThresholds, Latency, LoadAccount, LoadReport, OnSilence, Pick, Pool, RouteError,
-    RouteQuery, RoutingPolicy, Shares, Standing, Ticket, Tried,
+    Answer, Availability, AvailabilityEntry, BusyThresholds, Charge, ChargeTicket, Demand,
+    DrainAdvisor, LaneThresholds, Latency, LoadAccount, LoadReport, OnSilence, Pick, Pool,
+    RouteError, RouteQuery, RoutingPolicy, Shares, Standing, TriedUpstreams,
 };
 
 /// The age at which a load report expires.
@@ -46,7 +46,7 @@ struct Member {
 pub struct Ask {
     pub priority: MessagePriority,
     pub charge: Charge,
-    pub tried: Tried<u16>,
+    pub tried: TriedUpstreams<u16>,
 }
 
 /// The upstreams as the policy sees them for one request. Keeps the first invariant that a reservation broke.
@@ -91,7 +91,7 @@ impl Fleet {
         ask: &Ask,
         draw: u64,
         now: Time,
-    ) -> Result<Result<(usize, Ticket), RouteError>, Broken> {
+    ) -> Result<Result<(usize, ChargeTicket), RouteError>, Broken> {
         let now = Duration::from_nanos(now);
         let query = RouteQuery { priority: ask.priority, dry_run: false, draw, now };
         let mut view = View { upstreams: &mut self.upstreams, ask, now, broken: None };
@@ -107,12 +107,12 @@ impl Fleet {
     }
 
     /// Records that the request was sent.
-    pub fn sent(&mut self, upstream: usize, ticket: &mut Ticket, now: Time) {
+    pub fn sent(&mut self, upstream: usize, ticket: &mut ChargeTicket, now: Time) {
         self.upstreams.all[upstream].account.sent(ticket, Duration::from_nanos(now));
     }
 
     /// Releases the slot of a request that is over.
-    pub fn release(&mut self, upstream: usize, ticket: Ticket) {
+    pub fn release(&mut self, upstream: usize, ticket: ChargeTicket) {
         self.upstreams.all[upstream].account.release(ticket);
         self.upstreams.demand.end();
         self.upstreams.publish(upstream);
@@ -246,7 +246,7 @@ impl Members {
 // === impl View ===
 
 impl Pool for View<'_> {
-    type Reservation = (usize, Ticket);
+    type Reservation = (usize, ChargeTicket);
 
     fn availability(&self) -> &Availability {
         &self.upstreams.availability
@@ -266,7 +266,11 @@ impl Pool for View<'_> {
         in_flight.saturating_mul(member.latency.estimate_at(self.now))
     }
 
-    fn try_reserve(&mut self, index: usize, judged: MessagePriority) -> Option<(usize, Ticket)> {
+    fn try_reserve(
+        &mut self,
+        index: usize,
+        judged: MessagePriority,
+    ) -> Option<(usize, ChargeTicket)> {
         let charge = self.ask.charge;
         let refused = self.upstreams.refuses_higher(index, charge, judged);
         let thresholds = *self.upstreams.thresholds_of(judged);

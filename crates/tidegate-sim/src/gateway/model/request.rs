@@ -1,7 +1,7 @@
 use crate::agenda::Time;
 use crate::scenario::Work;
 use tidegate_core::admission::{InFlightTracker, Permit};
-use tidegate_core::routing::{Ticket, Tried};
+use tidegate_core::routing::{ChargeTicket, TriedUpstreams};
 
 pub type HeldPermit<'a> = Option<Permit<&'a InFlightTracker>>;
 
@@ -28,9 +28,9 @@ pub struct Request<'a> {
     pub tenant: HeldPermit<'a>,
     /// The permit of its upstream's share.
     pub share: HeldPermit<'a>,
-    pub ticket: Option<Ticket>,
+    pub ticket: Option<ChargeTicket>,
     pub upstream: u16,
-    pub tried: Tried<u16>,
+    pub tried: TriedUpstreams<u16>,
     /// Broken connections that did not count against their upstream.
     pub forgiven: u8,
     pub last: Last,
@@ -87,7 +87,7 @@ impl Request<'_> {
             share: None,
             ticket: None,
             upstream: 0,
-            tried: Tried::default(),
+            tried: TriedUpstreams::default(),
             forgiven: 0,
             last: Last::None,
         }

@@ -1,5 +1,5 @@
 use crate::tasks::execution::CapacityReport;
-use tidegate::capacity::{RuntimeId, Serves};
+use tidegate::capacity::{ExecutorRuntimes, RuntimeId};
 
 /// Most names. They are few: executors declare them, and tasks are accepted for declared runtimes alone.
 const NAMES_MAX: usize = 4_096;
@@ -29,10 +29,12 @@ impl RuntimeIds {
     }
 
     /// The runtimes that an executor reports.
-    pub(super) fn serves(&mut self, report: &CapacityReport) -> Serves {
+    pub(super) fn serves(&mut self, report: &CapacityReport) -> ExecutorRuntimes {
         match report.runtimes.is_empty() {
-            true => Serves::All,
-            false => Serves::Only(report.runtimes.iter().map(|name| self.id(name)).collect()),
+            true => ExecutorRuntimes::All,
+            false => {
+                ExecutorRuntimes::Only(report.runtimes.iter().map(|name| self.id(name)).collect())
+            }
         }
     }
 }

@@ -4,15 +4,15 @@ use crate::routing::load::Standing;
 
 /// The state of an upstream as an [`Availability`](super::Availability) shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct UpstreamState {
     /// True if it can be reached.
     pub up: bool,
     pub(super) standings: [Standing; LANES],
 }
 
-// === impl Shown ===
+// === impl UpstreamState ===
 
-impl Shown {
+impl UpstreamState {
     /// Returns the upstream's standing towards a request of this priority.
     #[must_use]
     pub fn standing(&self, priority: MessagePriority) -> Standing {
