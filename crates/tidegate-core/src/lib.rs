@@ -9,6 +9,7 @@
 //! - [`frame`]: batches of records and their answers, as bytes of a connection.
 //! - [`line_protocol`]: Influx line protocol to usage records and back.
 //! - [`outbox`]: bounded queue of one destination, with a drop policy per class.
+//! - [`queue`]: requests that wait for a pool of upstreams, served by priority and fair between flows.
 //! - [`retry`]: backoff, retry decisions and the retry budget.
 //! - [`rng`]: reproducible random number generator.
 //! - [`routing`]: selection of an upstream, and refusal when all are busy.
@@ -30,6 +31,7 @@ pub mod frame;
 #[cfg(feature = "ingest")]
 pub mod line_protocol;
 pub mod outbox;
+pub mod queue;
 pub mod retry;
 pub mod rng;
 pub mod routing;

@@ -1,0 +1,201 @@
+use super::entry::{Entry, FlowId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The requests of one priority: flows that take turns by deficit round robin.
+///
+/// Implementation: a flow exists while it has requests. `turns` orders the flows for service; a flow moves to its end
+/// when its deficit is used up. `backlogs` orders them by cost and weight, to find the longest one at the bound.
+#[derive(Debug)]
+pub(super) struct Band<T> {
+    flows: BTreeMap<FlowId, Flow<T>>,
+    turns: BTreeMap<u64, FlowId>,
+    backlogs: BTreeSet<(u64, FlowId)>,
+    next_turn: u64,
+    /// Cost that a flow of weight 1 may use in a turn: the highest cost seen, so that each turn serves at least one.
+    quantum: u64,
+    len: usize,
+    bytes: u64,
+    weights: u64,
+}
+
+#[derive(Debug)]
+struct Flow<T> {
+    entries: BTreeMap<u64, Entry<T>>,
+    weight: u32,
+    cost: u64,
+    deficit: u64,
+    turn: u64,
+    /// True once the flow got the quantum of its current turn.
+    granted: bool,
+}
+
+// === impl Band ===
+
+impl<T> Band<T> {
+    pub fn new() -> Self {
+        Self {
+            flows: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            backlogs: BTreeSet::new(),
+            next_turn: 0,
+            quantum: 1,
+            len: 0,
+            bytes: 0,
+            weights: 0,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub fn push(&mut self, flow: FlowId, weight: u32, sequence: u64, entry: Entry<T>) {
+        self.len += 1;
+        self.bytes += entry.bytes;
+        self.quantum = self.quantum.max(entry.cost);
+        let turn = self.next_turn;
+        let state = self.flows.entry(flow).or_insert_with(|| Flow {
+            entries: BTreeMap::new(),
+            weight: 0,
+            cost: 0,
+            deficit: 0,
+            turn,
+            granted: false,
+        });
+        if state.entries.is_empty() {
+            self.turns.insert(turn, flow);
+            self.next_turn += 1;
+        } else {
+            self.backlogs.remove(&(state.backlog(), flow));
+        }
+        self.weights = self.weights - u64::from(state.weight) + u64::from(weight);
+        state.weight = weight;
+        state.cost += entry.cost;
+        state.entries.insert(sequence, entry);
+        self.backlogs.insert((state.backlog(), flow));
+    }
+
+    pub fn remove(&mut self, flow: FlowId, sequence: u64) -> Option<Entry<T>> {
+        let state = self.flows.get_mut(&flow)?;
+        let backlog = state.backlog();
+        let entry = state.entries.remove(&sequence)?;
+        self.backlogs.remove(&(backlog, flow));
+        state.cost -= entry.cost;
+        if state.entries.is_empty() {
+            self.turns.remove(&state.turn);
+            self.weights -= u64::from(state.weight);
+            self.flows.remove(&flow);
+        } else {
+            let backlog = state.backlog();
+            self.backlogs.insert((backlog, flow));
+        }
+        self.len -= 1;
+        self.bytes -= entry.bytes;
+        if self.len == 0 {
+            self.quantum = 1;
+        }
+        Some(entry)
+    }
+
+    /// Returns the flow whose turn comes first after this one's, and the sequence of its oldest request. The flow gets
+    /// the quantum of its turn, and moves behind the others if that is used up.
+    pub fn candidate(&mut self, after: Option<u64>) -> Option<(u64, FlowId, u64)> {
+        loop {
+            let from = after.map_or(0, |turn| turn + 1);
+            let (&turn, &flow) = self.turns.range(from..).next()?;
+            let state = self.flows.get_mut(&flow)?;
+            let (&sequence, head) = state.entries.first_key_value()?;
+            let cost = head.cost;
+            if !state.granted {
+                state.granted = true;
+                state.deficit += self.quantum * u64::from(state.weight);
+            }
+            if cost <= state.deficit {
+                return Some((turn, flow, sequence));
+            }
+            self.turns.remove(&turn);
+            state.granted = false;
+            state.turn = self.next_turn;
+            self.turns.insert(self.next_turn, flow);
+            self.next_turn += 1;
+        }
+    }
+
+    pub fn item(&self, flow: FlowId, sequence: u64) -> Option<&Entry<T>> {
+        self.flows.get(&flow)?.entries.get(&sequence)
+    }
+
+    /// Removes a candidate that was served, and charges it to its flow.
+    pub fn serve(&mut self, flow: FlowId, sequence: u64) -> Option<Entry<T>> {
+        let cost = self.item(flow, sequence)?.cost;
+        if let Some(state) = self.flows.get_mut(&flow) {
+            state.deficit = state.deficit.saturating_sub(cost);
+        }
+        self.remove(flow, sequence)
+    }
+
+    /// The backlog in cost for each weight that a flow would have with this much more.
+    pub fn backlog_with(&self, flow: FlowId, weight: u32, cost: u64) -> u64 {
+        let waiting = self.flows.get(&flow).map_or(0, |state| state.cost);
+        per_weight(waiting + cost, weight)
+    }
+
+    /// The flow with the longest backlog in cost for each weight, and that backlog.
+    pub fn longest(&self) -> Option<(u64, FlowId)> {
+        self.backlogs.last().copied()
+    }
+
+    /// Removes the newest request of the flow with the longest backlog.
+    pub fn pop_newest(&mut self) -> Option<Entry<T>> {
+        let (flow, sequence) = self.newest()?;
+        self.remove(flow, sequence)
+    }
+
+    /// Bytes of the newest request of the flow with the longest backlog.
+    pub fn newest_bytes(&self) -> u64 {
+        let entry = self.newest().and_then(|(flow, sequence)| self.item(flow, sequence));
+        entry.map_or(0, |entry| entry.bytes)
+    }
+
+    /// The sequence of the request that has waited longest.
+    pub fn oldest(&self) -> Option<u64> {
+        let heads = self.flows.values().filter_map(|state| state.entries.first_key_value());
+        heads.map(|(&sequence, _)| sequence).min()
+    }
+
+    fn newest(&self) -> Option<(FlowId, u64)> {
+        let (_, flow) = self.longest()?;
+        let (&sequence, _) = self.flows.get(&flow)?.entries.last_key_value()?;
+        Some((flow, sequence))
+    }
+
+    /// Requests that are served before one that arrives now in this flow, if all have the same cost.
+    pub fn ahead_of(&self, flow: FlowId, weight: u32) -> usize {
+        let (own, known) = match self.flows.get(&flow) {
+            Some(state) => (state.entries.len() as u64, u64::from(state.weight)),
+            None => (0, 0),
+        };
+        // While this flow is served `own + 1` requests, each other gets its weight's part of as many, if it has them.
+        let others = self.weights - known;
+        let turns = (own + 1) * others / u64::from(weight.max(1));
+        let theirs = self.len as u64 - own;
+        (own + turns.min(theirs)) as usize
+    }
+}
+
+// === impl Flow ===
+
+impl<T> Flow<T> {
+    fn backlog(&self) -> u64 {
+        per_weight(self.cost, self.weight)
+    }
+}
+
+/// Cost for each weight, in thousandths: flows of different weights compare exactly enough.
+fn per_weight(cost: u64, weight: u32) -> u64 {
+    cost.saturating_mul(1000) / u64::from(weight.max(1))
+}
