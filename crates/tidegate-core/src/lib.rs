@@ -7,6 +7,7 @@
 //! - [`capacity`]: slots of executors, their leases, and the dispatch of queued attempts.
 //! - [`decision_log`]: format in which a gateway's decisions are recorded.
 //! - [`frame`]: batches of records and their answers, as bytes of a connection.
+//! - [`limit`]: concurrency limit of an upstream, found from its latencies.
 //! - [`line_protocol`]: Influx line protocol to usage records and back.
 //! - [`outbox`]: bounded queue of one destination, with a drop policy per class.
 //! - [`queue`]: requests that wait for a pool of upstreams, served by priority and fair between flows.
@@ -28,6 +29,7 @@ pub mod decision_log;
 mod flow;
 #[cfg(feature = "ingest")]
 pub mod frame;
+pub mod limit;
 #[cfg(feature = "ingest")]
 pub mod line_protocol;
 pub mod outbox;

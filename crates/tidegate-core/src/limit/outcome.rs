@@ -1,0 +1,24 @@
+/// End of a request at an upstream, as the limit counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamOutcome {
+    /// A complete response. Its latency is a measurement.
+    Success,
+    /// A refusal by the upstream: 429, 503 or 529.
+    Refused,
+    /// No response in time.
+    TimedOut,
+    /// No connection, or a connection that broke.
+    ConnectFailed,
+    /// An end that says nothing about the upstream: the client cancelled, or the request was malformed.
+    Ignored,
+}
+
+// === impl UpstreamOutcome ===
+
+impl UpstreamOutcome {
+    /// Returns `true` if the upstream gave no response at all.
+    #[must_use]
+    pub const fn is_silence(self) -> bool {
+        matches!(self, Self::TimedOut | Self::ConnectFailed)
+    }
+}

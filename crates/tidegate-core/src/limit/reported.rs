@@ -1,0 +1,44 @@
+/// Limit from the reports of an inference server: one that has requests waiting is full, and what it runs then
+/// is its capacity.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reported {
+    limit: Option<u32>,
+    expires_s: f64,
+}
+
+/// Validity of a report: five intervals of the usual 2 s scrape.
+const VALID_S: f64 = 10.0;
+
+// === impl Reported ===
+
+impl Reported {
+    pub(super) const fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
+    /// Takes a report. `is_busy`: the limit is binding now. Returns `true` if the limit changed.
+    pub(super) fn on_report(
+        &mut self,
+        now_s: f64,
+        running: u32,
+        waiting: u32,
+        gateways: u32,
+        is_busy: bool,
+    ) -> bool {
+        let was = self.limit;
+        if waiting > 0 && running > 0 {
+            self.limit = Some((running / gateways.max(1)).max(1));
+        } else if is_busy {
+            // Nothing waits there and the limit binds: the server has room. An eighth is found again in one
+            // report.
+            self.limit = was.map(|limit| limit.saturating_add((limit / 8).max(1)));
+        }
+        self.expires_s = now_s + VALID_S;
+        self.limit != was
+    }
+
+    /// Forgets a report that is too old; returns its limit.
+    pub(super) fn expire(&mut self, now_s: f64) -> Option<u32> {
+        if now_s < self.expires_s { None } else { self.limit.take() }
+    }
+}
