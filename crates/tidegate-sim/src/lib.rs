@@ -30,6 +30,7 @@ pub mod arrivals;
 pub mod catalog;
 pub mod executors;
 pub mod gateway;
+pub mod limit;
 mod markdown;
 pub mod measure;
 pub mod pipeline;

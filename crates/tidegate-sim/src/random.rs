@@ -33,6 +33,14 @@ pub(crate) fn ln(x: f64) -> f64 {
     2.0 * s * series + f64::from(exponent) * std::f64::consts::LN_2
 }
 
+/// Returns e to the power of a number, by operations that IEEE 754 defines to the last bit.
+pub(crate) fn exp(x: f64) -> f64 {
+    // (1 + y + y²/2 + y³/6 + y⁴/24)^1024 with y = x/1024.
+    let y = x / 1024.0;
+    let factor = 1.0 + y * (1.0 + y / 2.0 * (1.0 + y / 3.0 * (1.0 + y / 4.0)));
+    (0..10).fold(factor, |power, _| power * power)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +54,14 @@ mod tests {
             assert!((ln(x) - x.ln()).abs() <= 1e-15 * x.ln().abs().max(1.0), "{x}");
         }
         assert_eq!(ln(1.0), 0.0);
+    }
+
+    #[test]
+    fn the_exponential_is_the_inverse_of_the_logarithm() {
+        for i in -100..100 {
+            let x = f64::from(i) / 10.0;
+            assert!((ln(exp(x)) - x).abs() < 1e-9, "{x}");
+        }
     }
 
     #[test]
