@@ -26,6 +26,30 @@ fn the_table_in_the_documentation_is_what_the_command_prints() {
 }
 
 #[test]
+fn the_table_of_limits_in_the_documentation_is_what_the_command_prints() {
+    const COMMAND: &str = "tidegate sim --compare limit=elastic,vegas,gradient2,aimd,static";
+    let args: Vec<_> = COMMAND.split(' ').skip(2).collect();
+    let output = sim(&args);
+    assert!(output.status.success());
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.lines().count() > 30, "{table}");
+    assert!(DOCS.contains(COMMAND));
+    assert!(DOCS.contains(&table), "docs/algorithms.md has another table than:\n{table}");
+}
+
+#[test]
+fn a_comparison_of_limits_has_scenarios_of_its_own() {
+    let wrong: [&[&str]; 3] = [
+        &["--compare", "limit=elastic", "low_flood"],
+        &["--compare", "limit=elastic", "--short"],
+        &["--compare", "limit=elastic,reno"],
+    ];
+    for args in wrong {
+        assert_eq!(sim(args).status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
 fn an_unknown_law_is_an_error_that_names_the_known_ones() {
     let output = sim(&["--compare", "law=seed,reno"]);
     assert_eq!(output.status.code(), Some(2));

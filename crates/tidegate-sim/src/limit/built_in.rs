@@ -150,6 +150,7 @@ fn calm() -> Vec<LimitScenario> {
         rates: vec![(0.0, per_s)],
         best: vec![(0.0, 500)],
         judgement: Judgement::Calm,
+        deadline_s: 1.5,
         wait_max_s: 1.0,
         ..base(name, about)
     };

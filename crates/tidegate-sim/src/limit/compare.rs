@@ -2,7 +2,8 @@ use super::{LimitFigures, LimitLaw, LimitScenario, built_in, run};
 use crate::markdown::{self, number, percent};
 use std::fmt;
 
-/// A comparison of limit laws in the built-in scenarios. Displays as a table in Markdown.
+/// A comparison of limit laws in the built-in scenarios. Displays as a table in Markdown: one law with all
+/// figures, several side by side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitComparison {
     /// One for each scenario and law.
@@ -119,8 +120,43 @@ impl LimitRow {
 
 // === impl LimitComparison ===
 
+impl LimitComparison {
+    /// Laws, in the order of the columns.
+    fn laws(&self) -> Vec<LimitLaw> {
+        let mut laws = Vec::new();
+        for row in &self.rows {
+            if !laws.contains(&row.law) {
+                laws.push(row.law);
+            }
+        }
+        laws
+    }
+
+    /// Writes one line for each scenario and one column for each law: goodput, worst seed, limit.
+    fn write_matrix(&self, f: &mut fmt::Formatter<'_>, laws: &[LimitLaw]) -> fmt::Result {
+        let cell = |row: &LimitRow| {
+            let (mean, worst) = (row.goodput * 100.0, row.goodput_worst * 100.0);
+            format!("{mean:.0} ({worst:.0}), {:.0}", row.limit)
+        };
+        write!(f, "| scenario |")?;
+        laws.iter().try_for_each(|law| write!(f, " {law} |"))?;
+        writeln!(f)?;
+        writeln!(f, "|---|{}", "---:|".repeat(laws.len()))?;
+        for rows in self.rows.chunk_by(|a, b| a.scenario == b.scenario) {
+            write!(f, "| {} |", rows[0].scenario)?;
+            rows.iter().try_for_each(|row| write!(f, " {} |", cell(row)))?;
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for LimitComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let laws = self.laws();
+        if laws.len() > 1 {
+            return self.write_matrix(f, &laws);
+        }
         let cells: Vec<_> = self.rows.iter().map(LimitRow::cells).collect();
         markdown::table(f, HEAD, NAMES, &cells)
     }

@@ -13,6 +13,9 @@ pub fn check(flags: &SimFlags) -> Result<(), Failure> {
             "{flag} is for --compare placement=… without a scenario; a scenario sets it in [executors]"
         ));
     }
+    if matches!(flags.compare, Some(Comparison::Limits(_))) && flags.scenario.is_some() {
+        return wrong("--compare limit=… runs scenarios of its own: name no scenario");
+    }
     if let Some(flag) = of_scenarios(flags)
         && let Some(why) = why_no_scenario(flags)
     {
@@ -59,6 +62,7 @@ fn why_no_scenario(flags: &SimFlags) -> Option<&'static str> {
         Some(Comparison::Laws(_)) if flags.scenario.is_none() => {
             Some("--compare law=… generates its own load: name a pipeline scenario")
         }
+        Some(Comparison::Limits(_)) => Some("--compare limit=… has scenarios of its own"),
         None if flags.replay.is_some() => Some("--replay has the recorded load"),
         _ => None,
     }

@@ -3,7 +3,7 @@ use super::scenario;
 use crate::failure::Failure;
 use tidegate_sim::gateway::{self, Variant};
 use tidegate_sim::scenario::{Scenario, World};
-use tidegate_sim::{executors, pipeline};
+use tidegate_sim::{executors, limit, pipeline};
 
 /// Default scenario of picks: one upstream of eight is slow.
 const FOR_PICKS: &str = "slow_upstream";
@@ -14,6 +14,9 @@ const FOR_SHARING: &str = "shared_limits";
 const EXECUTORS: u32 = 3;
 const LOAD: f64 = 0.8;
 const TASKS: u64 = 20_000;
+
+/// Seeds of a comparison of limits: each scenario runs with so many, from the first on.
+const LIMIT_SEEDS: u64 = 3;
 
 /// Compares the settings; returns a Markdown table.
 pub fn table(comparison: &Comparison, flags: &SimFlags) -> Result<String, Failure> {
@@ -28,6 +31,9 @@ pub fn table(comparison: &Comparison, flags: &SimFlags) -> Result<String, Failur
                 .map(|comparison| comparison.to_string())
                 .map_err(|error| Failure::Runtime(format!("a scenario is not valid: {error}"))),
         },
+        Comparison::Limits(laws) => {
+            Ok(limit::compare(laws, flags.seed.unwrap_or(1), LIMIT_SEEDS).to_string())
+        }
         Comparison::Placements(policies) => match name {
             Some(name) => {
                 let (scenario, seed) = scenario_for(comparison, name, flags)?;
@@ -71,6 +77,7 @@ fn scenario_for(
             return Ok((scenario, seed));
         }
         (Comparison::Laws(_), _) => "no pipeline: laws size the windows of one",
+        (Comparison::Limits(_), _) => "no limit to compare: limit=… has scenarios of its own",
         (Comparison::Placements(_), _) => "no executors: placements are for executors",
         (Comparison::Picks(_) | Comparison::Sharings(_), _) => {
             "no gateway: pick and sharing are settings of one"

@@ -9,6 +9,7 @@ use tidegate::routing::Pick;
 use tidegate::window::Law;
 use tidegate_sim::executors::Policy;
 use tidegate_sim::gateway::Flaw;
+use tidegate_sim::limit::LimitLaw;
 use tidegate_sim::replay::Setting;
 
 pub const EXAMPLES: &str = "\
@@ -21,6 +22,7 @@ Examples:
   tidegate sim --compare pick=power_of_two,round_robin slow_upstream
   tidegate sim --compare sharing=strict,borrow
   tidegate sim --compare law=seed,cubic
+  tidegate sim --compare limit=elastic,vegas,gradient2,aimd,static
   tidegate sim --compare law=seed,cubic blocked_store
   tidegate sim --compare placement=pull,semaphore --executors 3,30 --load 0.95
   tidegate sim --compare placement=queue,seed executors_3x3
@@ -84,7 +86,8 @@ pub struct SimFlags {
     /// scenario. law=seed,cubic: window laws of the ingestion pipeline, in bursts, faults and drifts, or in a
     /// pipeline scenario. placement=pull,optimistic,semaphore,queue,reserve,seed: placements of 50 ms tasks on
     /// executors with one slot, or in an executors scenario; seed is the loop that retries until an executor
-    /// has room
+    /// has room. limit=elastic,vegas,gradient2,aimd,static: laws of an upstream's concurrency limit, over servers
+    /// and faults, as shares of the best static limit
     #[arg(long, value_name = "SETTING=NAMES", value_parser = comparison)]
     pub compare: Option<Comparison>,
     /// Replay a recording of `tidegate drill --record` with other limits
@@ -118,6 +121,7 @@ pub struct SimFlags {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
     Laws(Vec<Law>),
+    Limits(Vec<LimitLaw>),
     Placements(Vec<Policy>),
     Picks(Vec<PickName>),
     Sharings(Vec<SharingName>),
@@ -175,14 +179,13 @@ fn named<'a, T: Deserialize<'a>>(name: &'a str) -> Result<T, String> {
 fn comparison(text: &str) -> Result<Comparison, String> {
     match text.split_once('=') {
         Some(("law", names)) => Ok(Comparison::Laws(each_once(names)?)),
+        Some(("limit", names)) => Ok(Comparison::Limits(each_once(names)?)),
         Some(("placement", names)) => Ok(Comparison::Placements(each_once(names)?)),
         Some(("pick", names)) => Ok(Comparison::Picks(each_once(names)?)),
         Some(("sharing", names)) => Ok(Comparison::Sharings(each_once(names)?)),
-        _ => {
-            Err("expected law=seed,cubic, placement=pull,queue,seed, pick=power_of_two,random or \
-                  sharing=strict,borrow"
-                .to_owned())
-        }
+        _ => Err("expected law=seed,cubic, limit=elastic,vegas, placement=pull,queue,seed, \
+                 pick=power_of_two,random or sharing=strict,borrow"
+            .to_owned()),
     }
 }
 
