@@ -12,6 +12,7 @@
 //! | [`task`] | the specification and the state machine of a task | |
 //! | [`signal`] | backpressure levels and signals | |
 //! | [`sequence`] | duplicate detection for numbered batches | |
+//! | [`limit`] | concurrency limit of an upstream, found from its latencies: decisions only | |
 //! | [`window`] | adaptive windows of pipeline stages: decisions only | |
 //! | [`rng`] | a random number generator that threads share | |
 //! | `routing` | an upstream with room for each request, or a refusal | `routing` |
@@ -55,7 +56,7 @@ pub use tidegate_core::admission::{
 };
 #[cfg(feature = "decision-log")]
 pub use tidegate_core::decision_log;
-pub use tidegate_core::{capacity, sequence, signal, task, window};
+pub use tidegate_core::{capacity, limit, sequence, signal, task, window};
 #[cfg(feature = "ingest")]
 pub use tidegate_core::{frame, line_protocol, suggestion, usage};
 
