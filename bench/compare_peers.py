@@ -100,15 +100,17 @@ class Setting:
             lines += [f"{names.get(key, key)} = {value}" for key, value in limits.items()]
             if sharing := gateway.get("sharing"):
                 lines.append(f'sharing = "{sharing}"')
-        lines.append("[outbox]")
-        for key, name in {"concurrency": "concurrency", "queue": "queue_size", "wait_max_ms": "wait_max_ms"}.items():
+        lines.append("[queue]")
+        for key, name in {"queue": "size", "wait_max_ms": "wait_max_ms"}.items():
             if key in gateway:
                 lines.append(f"{name} = {int(gateway[key])}")
         if "queue" in gateway:
             lines.append("overflow_size = 0")
-        if "upstream_share" in gateway:
-            lines.append(f"share = {gateway['upstream_share']}")
         lines.append("[routing]")
+        limit = gateway.get("limit", "off")
+        lines.append(f"limit = {limit!r}" if isinstance(limit, str) else f"limit = {limit}")
+        if "upstream_share" in gateway:
+            lines.append(f"upstream_share = {gateway['upstream_share']}")
         if "active_requests" in gateway:
             lines.append(f"active_requests_threshold = {gateway['active_requests']}")
         if "active_decode_blocks" in gateway:
@@ -160,9 +162,9 @@ class Contestants(Peers):
 
     def haproxy_gateway(self, setting, port, upstreams):
         line = "  server upstream-{} 127.0.0.1:{} maxconn {} maxqueue {} check inter 500ms fall 2 rise 1"
-        queue = setting.gateway.get("queue", setting.upstreams["queue"])
-        servers = [line.format(n, upstream, setting.slots, queue) for n, upstream in enumerate(upstreams)]
-        waiting = setting.count * queue
+        waiting = setting.gateway.get("queue", setting.count * setting.upstreams["queue"])
+        each = -(-waiting // setting.count)
+        servers = [line.format(n, upstream, setting.slots, each) for n, upstream in enumerate(upstreams)]
         bounds = {"waiting": waiting, "waiting_normal": waiting * 3 // 4, "waiting_low": waiting // 2}
         text = HAPROXY.format(port=port, wait_ms=setting.wait_ms, servers="\n".join(servers), **bounds)
         config = self.directory / "haproxy.cfg"

@@ -142,7 +142,8 @@ def start_tidegate(peers, busy_by):
         ports = [start_upstream(peers, stack) for _ in range(UPSTREAMS)]
         [port] = free_ports(1)
         more = [arg for upstream in ports[1:] for arg in ("--upstream", f"http://127.0.0.1:{upstream}")]
-        flags = [*more, "--active-decode-blocks-threshold", THRESHOLD]
+        # Without a queue, so that every request is rejected at once.
+        flags = [*more, "--active-decode-blocks-threshold", THRESHOLD, "--queue-size", 0]
         process = peers.start_tidegate(port, ports[0], "tidegate", flags)
         stack.callback(process.stop)
         wait_until(lambda: rejection(port)[0] == 503, process, "the first rejection")

@@ -1,6 +1,6 @@
 use crate::commands::{
     cancel, config, drill, ingest, launch, logs, mock, send, sim, status, submit, tariff, tasks,
-    threshold, up, usage, worker,
+    threshold, up, upstreams, usage, worker,
 };
 use crate::failure::Failure;
 use clap::{Parser, Subcommand};
@@ -52,6 +52,9 @@ pub enum Command {
     /// Show or change the busy thresholds of a running gateway
     #[command(subcommand, after_help = threshold::EXAMPLES)]
     Threshold(threshold::ThresholdCommand),
+    /// Show the upstreams of a running gateway: limits, load and queues
+    #[command(after_help = upstreams::EXAMPLES)]
+    Upstreams(upstreams::UpstreamsFlags),
     /// Check a tariff file and price examples
     #[command(subcommand, after_help = tariff::EXAMPLES)]
     Tariff(tariff::TariffCommand),
@@ -87,6 +90,7 @@ impl Command {
             Self::Usage(flags) => success(usage::run(flags)),
             Self::Send(flags) => send::run(flags),
             Self::Threshold(command) => success(threshold::run(command)),
+            Self::Upstreams(flags) => success(upstreams::run(flags)),
             Self::Tariff(command) => tariff::run(command),
             Self::Drill(flags) => drill::run(flags),
             Self::Sim(flags) => sim::run(flags),

@@ -5,11 +5,11 @@ use tidegate_sim::scenario::Scenario;
 use tidegate_sim::shrink::{Edits, shrink};
 use tidegate_sim::{Violation, simulate};
 
-/// All priorities, two faults, limits that are reached, lines that fill up.
+/// All priorities, two faults, limits that are reached, a queue that fills up.
 const TEXT: &str = r#"
 about = "A small gateway with too much to do."
 duration_s = 12
-gateway = { limits = { global = 60, high = 30, normal = 20, low = 10 }, concurrency = 4, queue = 4 }
+gateway = { limits = { global = 60, high = 30, normal = 20, low = 10 }, limit = 4, queue = 16 }
 upstreams = { count = 4, slots = 4, queue = 4 }
 
 [[phase]]
@@ -59,14 +59,11 @@ from_s = 3
 until_s = 5
 "#;
 
-/// The same with thresholds that are reached before lines are full.
+/// The same with thresholds that are reached before the queue is full.
 fn scenario(flaw: Flaw) -> Scenario {
-    let with_thresholds = [Flaw::LatchedBusy, Flaw::UpsideDown].contains(&flaw);
+    let with_thresholds = flaw == Flaw::LatchedBusy;
     let text = match with_thresholds {
-        true => TEXT.replace(
-            "concurrency = 4, queue = 4 }",
-            "concurrency = 4, queue = 40, active_requests = 10 }",
-        ),
+        true => TEXT.replace("limit = 4, queue = 16 }", "active_requests = 4, queue = 160 }"),
         false => TEXT.to_owned(),
     };
     let text = match flaw {
@@ -107,6 +104,28 @@ fn every_flaw_is_found_and_shrunk() {
         assert!(replay.scenario.faults.is_empty(), "{flaw}: {:?}", replay.edits);
         assert!(replay.tries <= 120, "{flaw}");
     }
+}
+
+#[test]
+fn each_check_of_the_queue_can_fail() {
+    for (flaw, check) in [
+        (Flaw::UnboundedQueue, "longer than its bound"),
+        (Flaw::UpsideDown, "no lower priority is dispatched while a higher one"),
+        (Flaw::GhostWaiter, "every queued request was served"),
+        (Flaw::LostWakeup, "no request waits while a slot for it is free"),
+    ] {
+        let violation = simulate(&scenario(flaw), 3, Some(flaw)).expect_err("it is found");
+        assert!(violation.invariant.contains(check), "{flaw}: {violation}");
+    }
+}
+
+/// The example of the command's help.
+#[test]
+fn a_shipped_scenario_shows_a_queue_that_is_upside_down() {
+    let scenario =
+        tidegate_sim::catalog::find("capacity_halves").expect("it ships").expect("valid");
+    let violation = simulate(&scenario, 1, Some(Flaw::UpsideDown)).expect_err("it is found");
+    assert!(violation.invariant.contains("while a higher one"), "{violation}");
 }
 
 /// Parts that were left out when the violation was found stay out, with the indexes of the file.

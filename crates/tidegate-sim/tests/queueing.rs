@@ -3,6 +3,9 @@
 use tidegate_sim::scenario::{Scenario, What};
 use tidegate_sim::simulate;
 
+/// No concurrency limit.
+const OFF: &str = "\"off\"";
+
 /// The share of arrivals that find all of `servers` busy, offered `load` erlangs, without a queue.
 fn erlang_b(servers: u32, load: f64) -> f64 {
     (1..=servers).fold(1.0, |lost, n| load * lost / (f64::from(n) + load * lost))
@@ -14,14 +17,15 @@ fn erlang_c(servers: u32, load: f64) -> f64 {
     lost / (1.0 - used * (1.0 - lost))
 }
 
-/// One upstream behind a gateway; High leaves nothing of a limit to anybody.
-fn scenario(limit: u32, slots: u32, per_s: f64, service: &str) -> Scenario {
+/// One upstream behind a gateway, which sends it at most `outstanding` requests at once; High leaves nothing of a
+/// limit to anybody.
+fn scenario(limit: u32, outstanding: &str, slots: u32, per_s: f64, service: &str) -> Scenario {
     let text = format!(
         r#"
         about = "One upstream."
         duration_s = 1000
         settle_s = 5
-        gateway = {{ limits = {{ global = {limit}, high = 0, normal = 0, low = 0 }} }}
+        gateway = {{ limits = {{ global = {limit}, high = 0, normal = 0, low = 0 }}, limit = {outstanding} }}
         upstreams = {{ count = 1, slots = {slots}, queue = 10000 }}
         [[class]]
         name = "all of it"
@@ -43,23 +47,25 @@ fn the_loss_at_a_limit_is_erlang_s() {
     let (exponential, fixed) =
         (r#"{ kind = "exponential", ms = 100 }"#, r#"{ kind = "fixed", ms = 100 }"#);
     for (load, service) in [(16.0, exponential), (20.0, fixed), (40.0, exponential)] {
-        let findings = simulate(&scenario(20, 20, load * 10.0, service), 1, None)
+        let findings = simulate(&scenario(20, OFF, 20, load * 10.0, service), 1, None)
             .expect("no invariant breaks");
         let lost = findings.value(What::RefusedShare, "all", None).unwrap_or(0.0);
         assert_near(lost, erlang_b(20, load), &format!("{load} erlangs, {service}"));
     }
 }
 
+/// The same in the upstream's own queue, and in the queue of the gateway for an upstream at its limit. There the
+/// load is lower: at 0.9 one in a hundred would wait longer than the four services that are worth it.
 #[test]
 fn the_wait_for_a_slot_is_erlang_s() {
     let (slots, mean_s) = (10, 0.1);
-    for used in [0.7, 0.9] {
+    for (outstanding, used) in [(OFF, 0.7), (OFF, 0.9), ("10", 0.7), ("10", 0.8)] {
         let per_s = f64::from(slots) / mean_s * used;
         let service = r#"{ kind = "exponential", ms = 100 }"#;
-        let findings = simulate(&scenario(10_000, slots, per_s, service), 2, None)
+        let findings = simulate(&scenario(10_000, outstanding, slots, per_s, service), 2, None)
             .expect("no invariant breaks");
         let wait_s = erlang_c(slots, per_s * mean_s) / (f64::from(slots) / mean_s - per_s);
         let latency_ms = findings.value(What::LatencyMeanMs, "all", None).unwrap_or(0.0);
-        assert_near(latency_ms, (mean_s + wait_s) * 1e3, &format!("{used} of all slots"));
+        assert_near(latency_ms, (mean_s + wait_s) * 1e3, &format!("{used}, limit {outstanding}"));
     }
 }

@@ -77,7 +77,7 @@ impl Server {
         let mut response = Response::new(Body::default());
         *response.status_mut() = status;
         if status != StatusCode::OK {
-            response.headers_mut().insert("tidegate-retry-after-ms", 200.into());
+            response.headers_mut().insert("retry-after-ms", 200.into());
         }
         Ok(response)
     }

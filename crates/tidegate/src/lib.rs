@@ -7,15 +7,16 @@
 //! | module | content | feature |
 //! |---|---|---|
 //! | [`admission`] | in-flight limits by priority, synchronous and lock-free | |
-//! | [`layer`] | admission as a tower layer for HTTP services (axum, tonic, hyper) | |
+//! | [`layer`] | admission, and a limit that is found, as tower layers for HTTP services (axum, tonic, hyper) | |
+//! | [`limit`] | a concurrency limit that is found from the requests themselves: decisions only | |
+//! | [`queue`] | requests that wait, served by priority and fair between clients: decisions only | |
 //! | [`capacity`] | slots of executors and the dispatch of tasks: decisions only | |
 //! | [`task`] | the specification and the state machine of a task | |
 //! | [`signal`] | backpressure levels and signals | |
 //! | [`sequence`] | duplicate detection for numbered batches | |
-//! | [`limit`] | concurrency limit of an upstream, found from its latencies: decisions only | |
 //! | [`window`] | adaptive windows of pipeline stages: decisions only | |
 //! | [`rng`] | a random number generator that threads share | |
-//! | `routing` | an upstream with room for each request, or a refusal | `routing` |
+//! | `routing` | an upstream with room for each request, after a wait by priority, or a refusal | `routing` |
 //! | `outbox` | one bounded queue and one sender for each destination | `outbox` |
 //! | `retry` | a client that retries without adding to an overload | `retry` |
 //! | `channel` | a channel whose window can change at any time | `ingest` |
@@ -56,7 +57,7 @@ pub use tidegate_core::admission::{
 };
 #[cfg(feature = "decision-log")]
 pub use tidegate_core::decision_log;
-pub use tidegate_core::{capacity, limit, sequence, signal, task, window};
+pub use tidegate_core::{capacity, limit, queue, sequence, signal, task, window};
 #[cfg(feature = "ingest")]
 pub use tidegate_core::{frame, line_protocol, suggestion, usage};
 

@@ -22,8 +22,11 @@ macro_rules! examples {
 }
 
 examples! {
+    adaptive_limit_layer,
     axum_admission,
     capacity,
+    concurrency_limit,
+    fair_queue,
     ingest_client,
     outbox,
     pipeline,
@@ -31,6 +34,7 @@ examples! {
     router,
     task_store,
     tracker,
+    waiting_router,
     windowed_channel,
 }
 

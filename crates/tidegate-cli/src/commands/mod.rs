@@ -17,5 +17,6 @@ pub mod tariff;
 pub mod tasks;
 pub mod threshold;
 pub mod up;
+pub mod upstreams;
 pub mod usage;
 pub mod worker;

@@ -27,9 +27,8 @@ fn a_wrong_file_is_told_where_and_what() {
     let wrong = TINY.replace("slots = 4", "slots = 0").replace("share = 0.5", "share = -1");
     let wrong = file("wrong", &wrong);
     drill(&[wrong.to_str().unwrap()]).failed_with(2, &["upstreams.slots: is 0", "share: is -1"]);
-    // A gateway has no line without room: what would be none in a simulation would be one in a drill.
-    let no_line = file("no-line", &TINY.replace("[gateway]", "[gateway]\nqueue = 0"));
-    drill(&[no_line.to_str().unwrap()]).failed_with(2, &["gateway.queue: is 0, allowed are 1"]);
+    let long = file("long-queue", &TINY.replace("[gateway]", "[gateway]\nqueue = 2000000"));
+    drill(&[long.to_str().unwrap()]).failed_with(2, &["gateway.queue: is 2000000, allowed are 0"]);
 }
 
 #[test]

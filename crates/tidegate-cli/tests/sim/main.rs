@@ -133,7 +133,7 @@ fn machines_get_json_and_people_a_page() {
 #[test]
 fn a_range_that_is_missed_is_a_failure_that_says_which() {
     let whole = include_str!("../../../../scenarios/bimodal.toml");
-    let file = file("missed", &whole.replace("max = 1200", "max = 12"));
+    let file = file("missed", &whole.replace("max = 950", "max = 9"));
     let output = sim(&[file.to_str().unwrap(), "--short"]);
     let report = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{report}");

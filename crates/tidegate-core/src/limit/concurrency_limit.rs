@@ -87,6 +87,18 @@ impl ConcurrencyLimit {
         self.in_flight
     }
 
+    /// Returns `true` while the limit is what the upstream reports: it then counts the requests of all senders.
+    #[must_use]
+    pub const fn is_reported(&self) -> bool {
+        self.reported.limit().is_some()
+    }
+
+    /// Returns `true` while the upstream does not respond and only probes are sent.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.breaker.is_open()
+    }
+
     /// Returns `true` if one more request may be sent. While the breaker is open, that is one probe at a time.
     #[must_use]
     pub fn allows(&self, now: Duration) -> bool {
@@ -137,9 +149,9 @@ impl ConcurrencyLimit {
     pub fn on_report(&mut self, now: Duration, running: u32, waiting: u32) {
         let now_s = now.as_secs_f64();
         self.advance(now_s);
-        let is_busy = self.is_busy();
+        let busy_at = self.is_busy().then_some(self.level);
         let gateways = self.config.gateways;
-        if self.reported.on_report(now_s, running, waiting, gateways, is_busy) {
+        if self.reported.on_report(now_s, running, waiting, gateways, busy_at) {
             self.last_move = LimitMove::Reported;
         }
         if let Some(limit) = self.reported.limit() {

@@ -4,6 +4,8 @@
 pub(super) struct Reported {
     limit: Option<u32>,
     expires_s: f64,
+    /// True if requests have waited there: only then its capacity is known.
+    was_full: bool,
 }
 
 /// Validity of a report: five intervals of the usual 2 s scrape.
@@ -16,22 +18,24 @@ impl Reported {
         self.limit
     }
 
-    /// Takes a report. `is_busy`: the limit is binding now. Returns `true` if the limit changed.
+    /// Takes a report. `busy_at`: the limit in force, if it is binding now. Returns `true` if the limit changed.
     pub(super) fn on_report(
         &mut self,
         now_s: f64,
         running: u32,
         waiting: u32,
         gateways: u32,
-        is_busy: bool,
+        busy_at: Option<u32>,
     ) -> bool {
         let was = self.limit;
         if waiting > 0 && running > 0 {
             self.limit = Some((running / gateways.max(1)).max(1));
-        } else if is_busy {
-            // Nothing waits there and the limit binds: the server has room. An eighth is found again in one
-            // report.
-            self.limit = was.map(|limit| limit.saturating_add((limit / 8).max(1)));
+            self.was_full = true;
+        } else if let Some(limit) = busy_at {
+            // Nothing waits there and the limit binds: the server has room. An eighth beyond what was full once is
+            // found again in one report; what was never full may be many times as large.
+            let more = if self.was_full { limit / 8 } else { limit };
+            self.limit = Some(limit.saturating_add(more.max(1)));
         }
         self.expires_s = now_s + VALID_S;
         self.limit != was

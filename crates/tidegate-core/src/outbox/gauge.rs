@@ -12,7 +12,7 @@ pub(super) struct Thresholds {
 
 /// State of one queue, and the lengths within which it stays.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gauge {
+pub(crate) struct Gauge {
     thresholds: Thresholds,
     state: QueueState,
     stays_from: usize,
@@ -64,7 +64,7 @@ fn messages(fill: f64, size: usize) -> usize {
 // === impl Gauge ===
 
 impl Gauge {
-    pub(super) fn new(config: &QueueConfig) -> Self {
+    pub(crate) fn new(config: &QueueConfig) -> Self {
         let thresholds = Thresholds::new(config);
         let state = QueueState::Healthy;
         let (stays_from, stays_below) = thresholds.stays(state);
@@ -72,13 +72,13 @@ impl Gauge {
     }
 
     #[inline]
-    pub(super) fn state(&self) -> QueueState {
+    pub(crate) fn state(&self) -> QueueState {
         self.state
     }
 
     /// Updates the state after the queue's length has changed.
     #[inline]
-    pub(super) fn observe(&mut self, length: usize) {
+    pub(crate) fn observe(&mut self, length: usize) {
         if length < self.stays_from || length >= self.stays_below {
             self.change(length);
         }

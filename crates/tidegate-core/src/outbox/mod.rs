@@ -46,6 +46,7 @@ mod stats;
 
 pub use alert::DestinationSlow;
 pub use config::{QueueConfig, QueueConfigError, QueueDelays};
+pub(crate) use gauge::Gauge;
 pub use put::{Put, Refused, RefusedReason};
 pub use queue::RobustQueue;
 pub use state::QueueState;

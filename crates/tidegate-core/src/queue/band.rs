@@ -1,17 +1,26 @@
 use super::entry::{Entry, FlowId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Services of a flow that its rate is measured over: from 32 to 64, an error of a sixth.
+const SERVICES_MAX: u32 = 64;
+
+/// Services from which on the rate of a flow is believed, with an error of a quarter.
+const SERVICES_MIN: u32 = 16;
 
 /// The requests of one priority: flows that take turns by deficit round robin.
 ///
-/// Implementation: a flow exists while it has requests. `turns` orders the flows for service; a flow moves to its end
-/// when its deficit is used up. `backlogs` orders them by cost and weight, to find the longest one at the bound.
+/// Implementation: a flow exists while it has requests. `turns` orders the flows for service; a flow moves to its
+/// end when its deficit is used up. `backlogs` orders them by cost and weight, to find the longest one at the
+/// bound.
 #[derive(Debug)]
 pub(super) struct Band<T> {
     flows: BTreeMap<FlowId, Flow<T>>,
     turns: BTreeMap<u64, FlowId>,
     backlogs: BTreeSet<(u64, FlowId)>,
     next_turn: u64,
-    /// Cost that a flow of weight 1 may use in a turn: the highest cost seen, so that each turn serves at least one.
+    /// Cost that a flow of weight 1 may use in a turn: the highest cost seen, so that each turn serves at least
+    /// one.
     quantum: u64,
     len: usize,
     bytes: u64,
@@ -27,6 +36,9 @@ struct Flow<T> {
     turn: u64,
     /// True once the flow got the quantum of its current turn.
     granted: bool,
+    /// Requests served since `counted_from`. The flow has had requests waiting all that time.
+    served: u32,
+    counted_from: Duration,
 }
 
 // === impl Band ===
@@ -57,7 +69,7 @@ impl<T> Band<T> {
         self.len += 1;
         self.bytes += entry.bytes;
         self.quantum = self.quantum.max(entry.cost);
-        let turn = self.next_turn;
+        let (turn, counted_from) = (self.next_turn, entry.since);
         let state = self.flows.entry(flow).or_insert_with(|| Flow {
             entries: BTreeMap::new(),
             weight: 0,
@@ -65,6 +77,8 @@ impl<T> Band<T> {
             deficit: 0,
             turn,
             granted: false,
+            served: 0,
+            counted_from,
         });
         if state.entries.is_empty() {
             self.turns.insert(turn, flow);
@@ -101,11 +115,17 @@ impl<T> Band<T> {
         Some(entry)
     }
 
-    /// Returns the flow whose turn comes first after this one's, and the sequence of its oldest request. The flow gets
-    /// the quantum of its turn, and moves behind the others if that is used up.
-    pub fn candidate(&mut self, after: Option<u64>) -> Option<(u64, FlowId, u64)> {
+    /// Returns the next request to be served: its turn, its flow and its sequence. After a request that could not
+    /// use the slot, that is the next one of the same flow, then the oldest one of the flow whose turn comes next.
+    /// A flow gets the quantum of its turn, and moves behind the others when that is used up.
+    pub fn candidate(&mut self, after: Option<(u64, u64)>) -> Option<(u64, FlowId, u64)> {
+        if let Some((turn, sequence)) = after
+            && let Some(found) = self.behind(turn, sequence)
+        {
+            return Some(found);
+        }
         loop {
-            let from = after.map_or(0, |turn| turn + 1);
+            let from = after.map_or(0, |(turn, _)| turn + 1);
             let (&turn, &flow) = self.turns.range(from..).next()?;
             let state = self.flows.get_mut(&flow)?;
             let (&sequence, head) = state.entries.first_key_value()?;
@@ -125,15 +145,24 @@ impl<T> Band<T> {
         }
     }
 
+    /// Returns the request behind this one in its flow. The deficit does not matter: a slot that only this flow
+    /// can use must not go to a lower band.
+    fn behind(&self, turn: u64, sequence: u64) -> Option<(u64, FlowId, u64)> {
+        let flow = *self.turns.get(&turn)?;
+        let (&next, _) = self.flows.get(&flow)?.entries.range(sequence + 1..).next()?;
+        Some((turn, flow, next))
+    }
+
     pub fn item(&self, flow: FlowId, sequence: u64) -> Option<&Entry<T>> {
         self.flows.get(&flow)?.entries.get(&sequence)
     }
 
     /// Removes a candidate that was served, and charges it to its flow.
-    pub fn serve(&mut self, flow: FlowId, sequence: u64) -> Option<Entry<T>> {
+    pub fn serve(&mut self, flow: FlowId, sequence: u64, now: Duration) -> Option<Entry<T>> {
         let cost = self.item(flow, sequence)?.cost;
         if let Some(state) = self.flows.get_mut(&flow) {
             state.deficit = state.deficit.saturating_sub(cost);
+            state.count_served(now);
         }
         self.remove(flow, sequence)
     }
@@ -173,13 +202,23 @@ impl<T> Band<T> {
         Some((flow, sequence))
     }
 
+    /// The wait of a request that arrives now behind others of its flow, at the rate at which the flow has been
+    /// served. `None` if none waits, or while that rate is not known.
+    pub fn flow_wait(&self, flow: FlowId, now: Duration) -> Option<Duration> {
+        let state = self.flows.get(&flow).filter(|state| state.served >= SERVICES_MIN)?;
+        let elapsed_s = now.saturating_sub(state.counted_from).as_secs_f64();
+        let wait_s = (state.entries.len() + 1) as f64 * elapsed_s / f64::from(state.served);
+        Some(Duration::from_secs_f64(wait_s))
+    }
+
     /// Requests that are served before one that arrives now in this flow, if all have the same cost.
     pub fn ahead_of(&self, flow: FlowId, weight: u32) -> usize {
         let (own, known) = match self.flows.get(&flow) {
             Some(state) => (state.entries.len() as u64, u64::from(state.weight)),
             None => (0, 0),
         };
-        // While this flow is served `own + 1` requests, each other gets its weight's part of as many, if it has them.
+        // While this flow is served `own + 1` requests, each other gets its weight's part of as many, if it has
+        // them.
         let others = self.weights - known;
         let turns = (own + 1) * others / u64::from(weight.max(1));
         let theirs = self.len as u64 - own;
@@ -192,6 +231,14 @@ impl<T> Band<T> {
 impl<T> Flow<T> {
     fn backlog(&self) -> u64 {
         per_weight(self.cost, self.weight)
+    }
+
+    fn count_served(&mut self, now: Duration) {
+        self.served += 1;
+        if self.served == SERVICES_MAX {
+            self.served /= 2;
+            self.counted_from += now.saturating_sub(self.counted_from) / 2;
+        }
     }
 }
 

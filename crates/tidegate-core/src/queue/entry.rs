@@ -12,7 +12,8 @@ pub struct Arrival<T> {
     pub priority: MessagePriority,
     /// The flow within the band.
     pub flow: FlowId,
-    /// Turns of the flow in relation to others: a flow of weight 2 gets twice the cost of one of weight 1. At least 1.
+    /// Turns of the flow in relation to others: a flow of weight 2 gets twice the cost of one of weight 1. At
+    /// least 1.
     pub weight: u32,
     /// The estimated cost, for example in tokens. At least 1.
     pub cost: u32,
@@ -20,6 +21,8 @@ pub struct Arrival<T> {
     pub bytes: u64,
     /// The time from which it may not be served any more.
     pub until: Duration,
+    /// True if it had its turn and lost its upstream: it may wait again, however long that takes.
+    pub had_turn: bool,
     /// The request.
     pub item: T,
 }
@@ -48,6 +51,7 @@ impl<T> Arrival<T> {
     /// Creates an arrival of the default flow, with weight and cost 1, that may wait for ever.
     pub fn new(priority: MessagePriority, item: T) -> Self {
         let flow = FlowId::default();
-        Self { priority, flow, weight: 1, cost: 1, bytes: 0, until: Duration::MAX, item }
+        let (until, had_turn) = (Duration::MAX, false);
+        Self { priority, flow, weight: 1, cost: 1, bytes: 0, until, had_turn, item }
     }
 }

@@ -10,7 +10,8 @@ const BANDS: usize = 3;
 
 /// Requests that wait for a pool of upstreams, in the order of their service. See the [module](self).
 ///
-/// Every operation takes at most logarithmic time in the number of waiting requests.
+/// Every operation takes at most logarithmic time in the number of waiting requests, for each request that is
+/// offered a slot.
 #[derive(Debug)]
 pub struct FairQueue<T> {
     bands: [Band<T>; BANDS],
@@ -43,7 +44,7 @@ pub struct Full<T> {
 pub enum Offer<S> {
     /// The request is served with this slot.
     Taken(S),
-    /// There is no slot for this request; one for another flow may be free.
+    /// There is no slot for this request; one for another request may be free.
     NotForThis,
     /// There is no slot for any request.
     NoSlot,
@@ -52,7 +53,7 @@ pub enum Offer<S> {
 /// A request that left the queue.
 #[derive(Debug)]
 pub enum Next<T, S> {
-    /// It is served.
+    /// A request that is served.
     Served {
         /// The request.
         item: T,
@@ -61,7 +62,7 @@ pub enum Next<T, S> {
         /// The time that it waited.
         waited: Duration,
     },
-    /// It has waited for as long as it may. No slot was used.
+    /// A request that has waited for as long as it may. No slot was used.
     Expired {
         /// The request.
         item: T,
@@ -121,7 +122,8 @@ impl<T> FairQueue<T> {
         PRIORITIES.into_iter().find(|priority| self.waiting(*priority) > 0)
     }
 
-    /// Returns the requests that are served before one that arrives now: those of higher bands, and those of its own.
+    /// Returns the requests that are served before one that arrives now: those of higher bands, and those of its
+    /// own.
     #[must_use]
     pub fn ahead_of(&self, priority: MessagePriority, flow: FlowId, weight: u32) -> (usize, usize) {
         let band = band_of(priority);
@@ -129,8 +131,18 @@ impl<T> FairQueue<T> {
         (higher, self.bands[band].ahead_of(flow, weight))
     }
 
-    /// Adds a request. At the bound it takes the place of less urgent ones, the least urgent and newest first, or of
-    /// the newest one of the flow of its own band with the longest backlog.
+    /// Returns the wait of a request that arrives now behind others of its flow, by the measured rate of the flow.
+    pub(super) fn flow_wait(
+        &self,
+        priority: MessagePriority,
+        flow: FlowId,
+        now: Duration,
+    ) -> Option<Duration> {
+        self.bands[band_of(priority)].flow_wait(flow, now)
+    }
+
+    /// Adds a request. At the bound it takes the place of less urgent ones, the least urgent and newest first, or
+    /// of the newest one of the flow of its own band with the longest backlog.
     ///
     /// # Errors
     ///
@@ -150,8 +162,8 @@ impl<T> FairQueue<T> {
         Ok(Pushed { key: QueueKey { band, flow, sequence }, displaced })
     }
 
-    /// Offers slots to waiting requests in the order of service until one takes a slot or has expired. Returns `None`
-    /// when the caller has no slot, or none for the requests whose turn it is.
+    /// Offers slots to waiting requests in the order of service until one takes a slot or has expired. Returns
+    /// `None` when the caller has no slot, or none for the requests whose turn it is.
     pub fn next<S>(
         &mut self,
         now: Duration,
@@ -170,11 +182,12 @@ impl<T> FairQueue<T> {
                 match offer(&entry.item) {
                     Offer::Taken(slot) => {
                         self.count_served(band);
-                        let Entry { since, item, .. } = self.bands[band].serve(flow, sequence)?;
+                        let Entry { since, item, .. } =
+                            self.bands[band].serve(flow, sequence, now)?;
                         let waited = now.saturating_sub(since);
                         return Some(Next::Served { item, slot, waited });
                     }
-                    Offer::NotForThis => after = Some(turn),
+                    Offer::NotForThis => after = Some((turn, sequence)),
                     Offer::NoSlot => return None,
                 }
             }
@@ -234,8 +247,7 @@ impl<T> FairQueue<T> {
     }
 
     fn fits(&self, bytes: u64) -> bool {
-        self.len() < self.bounds.count
-            && self.bytes().saturating_add(bytes) <= self.bounds.bytes
+        self.len() < self.bounds.count && self.bytes().saturating_add(bytes) <= self.bounds.bytes
     }
 
     /// The band that is served out of order now, by the guard against starvation.
@@ -323,12 +335,17 @@ mod tests {
         let mut queue = FairQueue::new(QueueBounds { count: 100_000, ..QueueBounds::default() });
         let mut push = |flow: u64, weight: u32, cost: u32, times: usize| {
             for _ in 0..times {
-                let arrival =
-                    Arrival { flow: FlowId(flow), weight, cost, ..Arrival::new(Normal, (flow, cost)) };
+                let arrival = Arrival {
+                    flow: FlowId(flow),
+                    weight,
+                    cost,
+                    ..Arrival::new(Normal, (flow, cost))
+                };
                 queue.push(arrival, NOW).expect("room");
             }
         };
-        // Ten times the requests, and ten times the cost of each: the same share. Twice the weight: twice the share.
+        // Ten times the requests, and ten times the cost of each: the same share. Twice the weight: twice the
+        // share.
         push(1, 1, 100, 1_000);
         push(2, 1, 10, 10_000);
         push(3, 2, 50, 4_000);
@@ -419,6 +436,25 @@ mod tests {
         let none = queue.next(NOW, |_| Offer::<()>::NoSlot);
         assert!(none.is_none(), "without a slot nobody lower is asked");
         assert_eq!(queue.len(), 2);
+    }
+
+    #[test]
+    fn a_request_without_a_slot_of_its_own_hides_none_behind_it_in_its_flow() {
+        let mut queue = queue(4);
+        let costly = Arrival { cost: 9, ..of(1, High, "costly") };
+        for arrival in [of(1, High, "picky"), costly, of(1, High, "last"), of(2, Low, "low")] {
+            queue.push(arrival, NOW).expect("room");
+        }
+        let offer = |item: &&str| match *item {
+            "picky" => Offer::NotForThis,
+            _ => Offer::Taken(()),
+        };
+        let mut served = Vec::new();
+        while let Some(Next::Served { item, .. }) = queue.next(NOW, offer) {
+            served.push(item);
+        }
+        assert_eq!(served, ["costly", "last", "low"]);
+        assert_eq!(queue.len(), 1);
     }
 
     #[test]

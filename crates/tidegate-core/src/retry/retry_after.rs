@@ -24,7 +24,7 @@ pub enum RetryAfter {
 pub struct RetryHeaders<'a> {
     /// `Retry-After`: whole seconds, or a date.
     pub retry_after: Option<&'a str>,
-    /// `tidegate-retry-after-ms`: milliseconds, the wait before it was rounded up to seconds.
+    /// `retry-after-ms`: milliseconds, the wait before it was rounded up to seconds.
     pub tidegate_ms: Option<&'a str>,
     /// `grpc-retry-pushback-ms`: milliseconds; any other value forbids retries.
     pub grpc_pushback_ms: Option<&'a str>,

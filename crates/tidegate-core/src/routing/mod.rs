@@ -1,6 +1,6 @@
 //! Busy-aware routing: the choice of an upstream for a request, and the refusal when all of them are busy.
 //!
-//! May use `admission` (priorities, retry bounds) and `flow` (rates). Must not know threads, sockets or HTTP: the
+//! May use `admission` (retry bounds), `limit` and `flow` (rates). Must not know threads, sockets or HTTP: the
 //! caller gives the time and the random numbers, and shares the state between threads.
 
 mod availability;
@@ -8,17 +8,13 @@ mod load;
 mod policy;
 mod thresholds;
 
-pub use availability::{
-    Availability, AvailabilityEntry, FreeSet, LaneThresholds, Loads, UpstreamState,
-};
+pub use availability::{Availability, AvailabilityEntry, FreeSet, Loads, UpstreamState};
 pub use load::{
     Charge, ChargeRule, ChargeTicket, KvUsage, LoadAccount, LoadReport, OnSilence, RANKS_MAX,
-    RankReport, RankView, Standing,
+    RankReport, RankView, Standing, UpstreamAccount, UpstreamLimit, UpstreamTicket,
 };
 pub use policy::{
     Answer, Demand, DrainAdvisor, Latency, Overload, Pick, Pool, RouteError, RouteQuery,
     RoutingPolicy, TriedUpstreams,
 };
-pub use thresholds::{
-    BusyPreset, BusyThresholds, LastHighRequest, Shares, Threshold, ThresholdOutOfRange,
-};
+pub use thresholds::{BusyPreset, BusyThresholds, Threshold, ThresholdOutOfRange};

@@ -1,18 +1,18 @@
 //! The routing policy over a pool in memory: slots are exact, exclusions hold, and a refusal says why.
 
 use std::time::Duration;
-use tidegate_core::admission::{MessagePriority, RetryBounds};
+use tidegate_core::admission::RetryBounds;
 use tidegate_core::rng::Rng;
 use tidegate_core::routing::{
     Availability, AvailabilityEntry, BusyThresholds, Charge, ChargeTicket, Demand, DrainAdvisor,
-    LaneThresholds, LoadAccount, LoadReport, OnSilence, Overload, Pick, Pool, RouteError,
-    RouteQuery, RoutingPolicy, Shares, Threshold,
+    LoadAccount, LoadReport, OnSilence, Overload, Pick, Pool, RouteError, RouteQuery,
+    RoutingPolicy, Threshold,
 };
 
 struct Upstreams {
     accounts: Vec<(LoadAccount, AvailabilityEntry)>,
     up: Vec<bool>,
-    thresholds: LaneThresholds,
+    thresholds: BusyThresholds,
     availability: Availability,
     demand: Demand,
     excluded: Vec<usize>,
@@ -21,8 +21,7 @@ struct Upstreams {
 impl Upstreams {
     /// Upstreams that take `slots` requests each.
     fn new(count: usize, slots: u64) -> Self {
-        let all = BusyThresholds { active_requests: Some(slots), ..BusyThresholds::OFF };
-        let thresholds = LaneThresholds::new(all, Shares::default());
+        let thresholds = BusyThresholds { active_requests: Some(slots), ..BusyThresholds::OFF };
         let account =
             |index| (LoadAccount::new(OnSilence::Free), AvailabilityEntry::new(index, thresholds));
         let mut upstreams = Self {
@@ -74,12 +73,8 @@ impl Pool for Upstreams {
         self.accounts[index].0.outstanding()
     }
 
-    fn try_reserve(
-        &mut self,
-        index: usize,
-        judged: MessagePriority,
-    ) -> Option<(usize, ChargeTicket)> {
-        let thresholds = *self.thresholds.of(judged);
+    fn try_reserve(&mut self, index: usize) -> Option<(usize, ChargeTicket)> {
+        let thresholds = self.thresholds;
         let ticket = self.accounts[index].0.try_charge(Charge::LEAST, &thresholds).ok()?;
         self.demand.begin();
         self.publish(index);
@@ -88,8 +83,7 @@ impl Pool for Upstreams {
 }
 
 fn query(draw: u64) -> RouteQuery {
-    let (priority, now) = (MessagePriority::Normal, Duration::from_secs(1));
-    RouteQuery { priority, dry_run: false, draw, now }
+    RouteQuery { dry_run: false, draw }
 }
 
 fn policy(pick: Pick) -> RoutingPolicy {
@@ -150,11 +144,7 @@ fn when_all_are_down_they_are_tried_within_their_thresholds() {
     let mut upstreams = Upstreams::new(2, 1);
     (0..2).for_each(|index| upstreams.set_up(index, false));
     let policy = policy(Pick::PowerOfTwo);
-    let room = |upstreams: &Upstreams| {
-        let (availability, demand) = (&upstreams.availability, &upstreams.demand);
-        let normal = MessagePriority::Normal;
-        RoutingPolicy::has_room(availability, demand, normal, Duration::from_secs(1))
-    };
+    let room = |upstreams: &Upstreams| RoutingPolicy::has_room(&upstreams.availability);
     assert!(room(&upstreams), "one that is down is tried");
     let (reserved, refused) = fill(&policy, &mut upstreams);
     assert_eq!(reserved.len(), 2);

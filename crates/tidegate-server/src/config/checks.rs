@@ -157,7 +157,7 @@ fn tls_pair(table: &Table, errors: &mut ErrorList) {
 }
 
 fn upstream_count(table: &Table, errors: &mut ErrorList) {
-    let (setting, count) = (&table.outbox.upstreams_max, table.upstream.entries.len());
+    let (setting, count) = (&table.routing.upstreams_max, table.upstream.entries.len());
     if setting.state.is_sound && count > setting.get() {
         let allowed = format!("at most {}, limited by {}", setting.get(), reference(setting));
         let (origin, given) = (&setting.state.origin, format!("{count} entries"));

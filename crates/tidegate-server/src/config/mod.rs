@@ -30,8 +30,8 @@ pub use policies::{
 };
 pub use sections::{
     AdmissionConfig, ClaimsConfig, Client, HeaderMatch, IngestConfig, ListenConfig, LogConfig,
-    OutboxConfig, ProxyConfig, RouteRule, RoutingConfig, RuntimeEntry, TasksConfig, TlsFiles,
+    ProxyConfig, QueueConfig, RouteRule, RoutingConfig, RuntimeEntry, TasksConfig, TlsFiles,
 };
 pub use show::{Effective, show_json, show_text};
 pub use table::{CONFIG_VARIABLE, Config};
-pub use value::{Scheme, UpstreamTarget, masked};
+pub use value::{LimitSetting, Scheme, UpstreamTarget, masked};

@@ -35,7 +35,7 @@ macro_rules! table {
             $( #[doc = $sdoc] pub $section: $Public, )*
             /// Rules that give requests a priority or a model; the first that matches decides. Default none.
             pub routes: Vec<RouteRule>,
-            /// Servers that requests are forwarded to, 0 … `outbox.upstreams_max`. Default none.
+            /// Servers that requests are forwarded to, 0 … `routing.upstreams_max`. Default none.
             pub upstreams: Vec<UpstreamTarget>,
         }
 
@@ -105,7 +105,7 @@ table! {
         /// Selection of an upstream, and busy thresholds.
         routing: RoutingSettings => RoutingConfig;
         /// The queue of requests that wait for an upstream.
-        outbox: OutboxSettings => OutboxConfig;
+        queue: QueueSettings => QueueConfig;
         /// Priorities that clients may claim.
         claims: ClaimsSettings => ClaimsConfig;
         /// Forwarding of requests.

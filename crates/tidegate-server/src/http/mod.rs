@@ -28,5 +28,5 @@ pub use histogram::{BOUNDS_S, Histogram, HistogramSnapshot};
 pub use phase::Phase;
 pub use port::HttpPort;
 pub(crate) use process_metrics::write_process;
-pub use rejection::{Rejection, RejectionCause, RejectionReason};
+pub use rejection::{Rejection, RejectionCause, RejectionReason, WaitForecast};
 pub use tls::TlsSetupError;

@@ -53,6 +53,8 @@ pub enum RejectionCause {
         total: usize,
         /// The threshold that most of them exceed.
         threshold: Option<Threshold>,
+        /// The wait that the request would have had, if requests may wait.
+        queue: Option<WaitForecast>,
     },
     /// No upstream is up, or none is ready.
     #[error("{}", RouteError::NoUpstreams { total: *total, starting: *starting })]
@@ -62,24 +64,27 @@ pub enum RejectionCause {
         /// Those of them that are starting.
         starting: usize,
     },
-    /// The upstream's queue is full.
-    #[error("{waiting} requests wait for it already")]
-    QueueFull {
-        /// Requests in the queue.
-        waiting: usize,
-    },
-    /// A request of a higher priority, or a newer one of the same, took its position in the queue.
+    /// A request of a higher priority, or one of another client, took its position in the queue.
     #[error("another request took its position in the queue")]
     Displaced,
-    /// The request waited in the upstream's queue for too long.
+    /// The request waited in the queue for as long as it may.
     #[error("its turn did not come within {0:?}")]
-    QueueWait(Duration),
+    QueueTimeout(Duration),
     /// The upstream's requests use its whole share of the gateway.
     #[error("its requests hold as much of the gateway as one upstream's may")]
     UpstreamShare,
     /// The gateway is at its connection limit.
     #[error("the gateway is at its connection limit")]
     ConnectionLimit,
+}
+
+/// The wait that a refused request would have had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitForecast {
+    /// The position in the queue: 1 for the next to be served.
+    pub position: usize,
+    /// The time, once a service time is known.
+    pub wait: Option<Duration>,
 }
 
 /// The name of a [`RejectionCause`] in metrics, the decision log and responses.
@@ -93,10 +98,10 @@ pub enum RejectionReason {
     AllBusy,
     /// No upstream is up, or none is ready.
     NoUpstreams,
-    /// The upstream's queue is full.
-    OutboxFull,
-    /// The request waited for the upstream for too long.
-    OutboxWait,
+    /// Another request took its position in the queue.
+    QueueDisplaced,
+    /// The request waited in the queue for as long as it may.
+    QueueTimeout,
     /// The upstream's requests use its whole share of the gateway.
     UpstreamShare,
     /// The client's requests use its whole share of the gateway.
@@ -123,10 +128,8 @@ impl Rejection {
             RejectionCause::ClientShare { .. } => RejectionReason::ClientShare,
             RejectionCause::AllBusy { .. } => RejectionReason::AllBusy,
             RejectionCause::NoUpstreams { .. } => RejectionReason::NoUpstreams,
-            RejectionCause::QueueFull { .. } | RejectionCause::Displaced => {
-                RejectionReason::OutboxFull
-            }
-            RejectionCause::QueueWait(_) => RejectionReason::OutboxWait,
+            RejectionCause::Displaced => RejectionReason::QueueDisplaced,
+            RejectionCause::QueueTimeout(_) => RejectionReason::QueueTimeout,
             RejectionCause::UpstreamShare => RejectionReason::UpstreamShare,
             RejectionCause::ConnectionLimit => RejectionReason::ConnectionLimit,
         }
@@ -156,8 +159,8 @@ impl RejectionReason {
         Self::PriorityLimit,
         Self::AllBusy,
         Self::NoUpstreams,
-        Self::OutboxFull,
-        Self::OutboxWait,
+        Self::QueueDisplaced,
+        Self::QueueTimeout,
         Self::UpstreamShare,
         Self::ClientShare,
     ];
@@ -170,8 +173,8 @@ impl RejectionReason {
             Self::PriorityLimit => "priority_limit",
             Self::AllBusy => "all_busy",
             Self::NoUpstreams => "no_upstreams",
-            Self::OutboxFull => "outbox_full",
-            Self::OutboxWait => "outbox_wait",
+            Self::QueueDisplaced => "queue_displaced",
+            Self::QueueTimeout => "queue_timeout",
             Self::UpstreamShare => "upstream_share",
             Self::ClientShare => "client_share",
             Self::ConnectionLimit => "connection_limit",

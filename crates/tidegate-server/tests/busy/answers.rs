@@ -1,8 +1,9 @@
 //! What a rejection says.
 
-use crate::support::{Answer, Client, TestGateway, eventually};
-use crate::traffic::{Flood, addresses, until_known, upstream_toml};
+use crate::support::{Answer, Client, Reserved, TestGateway, eventually};
+use crate::traffic::{Flood, addresses, until_known, upstream_toml, without_queue};
 use crate::upstream::{Upstream, page};
+use crate::waiting::{assert_refused, assert_served, one_slot, send};
 use http_body_util::Full;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -11,7 +12,7 @@ use std::collections::BTreeSet;
 async fn refused(settings: &str) -> (Answer, Vec<Upstream>, TestGateway) {
     let upstreams = Upstream::several(2).await;
     let config = format!("[routing]\nactive_requests_threshold = 1\n{settings}");
-    let gateway = TestGateway::start(&config, &addresses(&upstreams));
+    let gateway = without_queue(&config, &addresses(&upstreams));
     let held = Flood::of_gets(Client::new(gateway.address), 2);
     eventually("both are full", || upstreams.iter().all(|upstream| upstream.active() == 1)).await;
     let answer = Client::new(gateway.address).get("/").await;
@@ -39,9 +40,15 @@ async fn it_has_the_three_fields_of_the_document_and_what_is_needed_to_act() {
     assert_eq!(body["reason"], "all_busy");
     assert_eq!((&body["busy_upstreams"], &body["total_upstreams"]), (&json!(2), &json!(2)));
     assert_eq!(body["threshold"], "active_requests");
+    // The SDKs of model providers read this object alone.
+    let nested = json!({
+        "message": body["message"], "type": body["type"], "param": null, "code": "all_busy",
+    });
+    assert_eq!(body["error"], nested);
     let expected = [
         "busy_upstreams",
         "code",
+        "error",
         "message",
         "reason",
         "retry_after_ms",
@@ -52,8 +59,78 @@ async fn it_has_the_three_fields_of_the_document_and_what_is_needed_to_act() {
     assert_eq!(keys(&body), BTreeSet::from(expected));
     let wait_ms = body["retry_after_ms"].as_u64().unwrap();
     assert!(wait_ms > 0);
-    assert_eq!(answer.header("tidegate-retry-after-ms"), wait_ms.to_string());
+    assert_eq!(answer.header("retry-after-ms"), wait_ms.to_string());
     assert_eq!(answer.header("retry-after"), wait_ms.div_ceil(1000).max(1).to_string());
+}
+
+#[tokio::test]
+async fn where_requests_may_wait_it_has_the_position_and_once_a_service_time_is_known_the_wait() {
+    let upstream = Upstream::closed().await;
+    let gateway = TestGateway::start(&one_slot(1), &[upstream.address]);
+    let refused = async || {
+        let body = assert_refused(send(&gateway, "/", "normal").await, "all_busy").await.json();
+        assert_eq!(body["queue_position"], 2, "{body}");
+        assert_eq!((&body["busy_upstreams"], &body["total_upstreams"]), (&json!(1), &json!(1)));
+        assert_eq!(body["error"]["code"], "all_busy");
+        body
+    };
+    let sent = [send(&gateway, "/", "normal").await, send(&gateway, "/", "normal").await];
+    let first = refused().await;
+    assert!(!keys(&first).contains("estimated_wait_ms"), "{first}");
+    upstream.open();
+    assert_served(sent).await;
+    gateway.balances().await;
+    upstream.close();
+    let sent = [send(&gateway, "/", "normal").await, send(&gateway, "/", "normal").await];
+    // The service time is measured over periods of its own.
+    let mut known = refused().await;
+    for _ in 0..1_000 {
+        if keys(&known).contains("estimated_wait_ms") {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        known = refused().await;
+    }
+    assert!(known["estimated_wait_ms"].as_u64().is_some_and(|ms| ms > 0), "{known}");
+    upstream.open();
+    assert_served(sent).await;
+    gateway.balances().await;
+}
+
+#[tokio::test]
+async fn errors_of_every_kind_have_the_nested_object_too() {
+    let upstream = Upstream::start().await;
+    let gone = Reserved::new();
+    let config = format!(
+        "[admission]\nglobal_limit = 4\nhigh_limit = 1\nnormal_limit = 1\nlow_limit = 1\n\
+         [[model]]\nname = \"none\"\n[[upstream]]\nurl = \"http://{}\"\nmodels = [\"dead\"]\n{}",
+        gone.address,
+        upstream_toml(&upstream, &["here"])
+    );
+    let gateway = TestGateway::start(&config, &[]);
+    let client = Client::new(gateway.address);
+    let ask = move |model: &'static str| async move {
+        let request = client.request("GET", "/").header("tidegate-model", model);
+        client.send(request.body(Full::default()).unwrap()).await
+    };
+    let mut answers = vec![ask("none").await, ask("dead").await];
+    answers.push(client.get("/busy_threshold?model=typo").await);
+    upstream.close();
+    let held = tokio::spawn(ask("here"));
+    eventually("the slot is taken", || upstream.active() == 1).await;
+    answers.push(ask("here").await);
+    let reasons = ["no_upstreams", "connect_failed", "unknown_model", "priority_limit"];
+    for (answer, reason) in answers.iter().zip(reasons) {
+        let body = answer.json();
+        assert_eq!((&body["reason"], &body["error"]["code"]), (&json!(reason), &json!(reason)));
+        assert_eq!(body["error"]["message"], body["message"], "{reason}");
+        assert_eq!(body["error"]["type"], body["type"], "{reason}");
+        let field = body.get("field").unwrap_or(&Value::Null);
+        assert_eq!(&body["error"]["param"], field, "{reason}");
+        assert_eq!(body["code"], answer.status.as_u16(), "{reason}");
+    }
+    upstream.open();
+    assert_eq!(held.await.unwrap().status, 200);
 }
 
 #[tokio::test]
@@ -67,7 +144,7 @@ async fn the_threshold_that_is_exceeded_is_named() {
         let config = "[routing]\nload_source = \"scrape\"\nscrape_interval_ms = 10\n\
                       active_decode_blocks_threshold = 0.85\nactive_requests_threshold = 5\n\
                       active_prefill_tokens_threshold = 10000\n";
-        let gateway = TestGateway::start(config, &[upstream.address]);
+        let gateway = without_queue(config, &[upstream.address]);
         until_known(&gateway).await;
         let answer = Client::new(gateway.address).get("/").await;
         assert_eq!(
@@ -82,7 +159,7 @@ async fn exactly_at_a_threshold_of_blocks_or_tokens_an_upstream_is_not_busy_yet(
     let upstream = Upstream::start().await.telling(&page(&[(850, 1000, 10_000, 0)]));
     let config = "[routing]\nload_source = \"scrape\"\nscrape_interval_ms = 10\n\
                   active_decode_blocks_threshold = 0.85\nactive_prefill_tokens_threshold = 10000\n";
-    let gateway = TestGateway::start(config, &[upstream.address]);
+    let gateway = without_queue(config, &[upstream.address]);
     until_known(&gateway).await;
     assert_eq!(Client::new(gateway.address).get("/").await.status, 200);
 }
@@ -101,8 +178,7 @@ async fn its_status_can_be_the_one_that_model_providers_use() {
 #[tokio::test]
 async fn advice_differs_from_client_to_client() {
     let upstream = Upstream::closed().await;
-    let gateway =
-        TestGateway::start("[routing]\nactive_requests_threshold = 0\n", &[upstream.address]);
+    let gateway = without_queue("[routing]\nactive_requests_threshold = 0\n", &[upstream.address]);
     let mut waits = BTreeSet::new();
     for _ in 0..20 {
         let answer = Client::new(gateway.address).get("/").await;
@@ -137,7 +213,7 @@ async fn grpc_is_told_in_trailers_alone() {
         "[routing]\nactive_requests_threshold = 0\n[[model]]\nname = \"gone\"\n{}",
         upstream_toml(&upstream, &["here"])
     );
-    let gateway = TestGateway::start(&text, &[]);
+    let gateway = without_queue(&text, &[]);
     let client = Client::h2(gateway.address);
     for (model, code) in [("here", "8"), ("gone", "14")] {
         let request = client
@@ -154,10 +230,9 @@ async fn grpc_is_told_in_trailers_alone() {
 }
 
 #[tokio::test]
-async fn grpc_is_told_of_a_full_outbox_in_the_same_way() {
+async fn grpc_is_told_of_a_full_queue_in_the_same_way() {
     let upstream = Upstream::closed().await;
-    let config = "[outbox]\nconcurrency = 1\nqueue_size = 1\noverflow_size = 0\n";
-    let gateway = TestGateway::start(config, &[upstream.address]);
+    let gateway = TestGateway::start(&one_slot(1), &[upstream.address]);
     let client = Client::h2(gateway.address);
     let call = || {
         let request = client.request("POST", "/x.Y/Z").header("content-type", "application/grpc");

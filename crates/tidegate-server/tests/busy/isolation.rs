@@ -41,7 +41,7 @@ async fn a_hanging_upstream_that_is_flooded_leaves_the_other_all_its_requests() 
 
 #[tokio::test]
 async fn without_a_share_it_would_take_everything() {
-    let config = format!("{LIMITS}[outbox]\nshare = 1.0\n");
+    let config = format!("{LIMITS}[routing]\nupstream_share = 1.0\n");
     let (hanging, _well, gateway) = hanging_and_well(&config).await;
     let client = Client::new(gateway.address);
     let mut flood = Flood::new(client, 60, || post(client, CHAT, chat("a").to_string()));
@@ -57,22 +57,23 @@ async fn without_a_share_it_would_take_everything() {
 }
 
 #[tokio::test]
-async fn a_line_before_the_hanging_one_does_not_hold_the_other_up() {
-    let config = format!("{LIMITS}[outbox]\nconcurrency = 2\n");
+async fn the_queue_of_the_hanging_one_does_not_hold_the_other_up() {
+    let config = format!("{LIMITS}[routing]\nlimit = 2\n[queue]\nwait_max_ms = 3600000\n");
     let (hanging, well, gateway) = hanging_and_well(&config).await;
     let client = Client::new(gateway.address);
     let mut flood = Flood::new(client, 30, || post(client, CHAT, chat("a").to_string()));
-    assert_eq!(count(&flood.answers(20).await, 503), 20);
-    let all = |stats: &serde_json::Value| stats["upstreams"][0]["outbox"]["primary_size"] == 8;
-    until(&gateway, "eight wait", all).await;
+    // Half of the smallest limit, which is 10, may wait.
+    assert_eq!(count(&flood.answers(23).await, 503), 23);
+    let all = |stats: &serde_json::Value| stats["models"][0]["queue"]["normal"] == 5;
+    until(&gateway, "five wait", all).await;
     for _ in 0..50 {
         assert_eq!(post_json(gateway.address, CHAT, &chat("b")).await.status, 200);
     }
     assert_eq!((hanging.peak(), well.came().len()), (2, 50));
-    let stats = gateway.stats().await;
-    assert_eq!(stats["upstreams"][1]["outbox"]["state"], "HEALTHY");
+    let stats = until(&gateway, "one is slow", |stats| stats["slow_models"] == 1).await;
+    assert_eq!(stats["models"][1]["queue"]["state"], "HEALTHY");
     hanging.open();
-    assert_eq!(count(&flood.rest().await, 200), 10);
+    assert_eq!(count(&flood.rest().await, 200), 7);
     gateway.balances().await;
 }
 

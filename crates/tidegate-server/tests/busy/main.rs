@@ -1,11 +1,11 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on should say where.
 
-//! Busy-aware routing and outboxes through the real gateway, on real sockets, in front of scripted upstreams and
+//! Busy-aware routing and queues through the real gateway, on real sockets, in front of scripted upstreams and
 //! mocks.
 
 mod answers;
 mod isolation;
-mod outbox;
+mod queue;
 mod reports;
 mod selection;
 #[path = "../gateway/support/mod.rs"]
@@ -14,3 +14,4 @@ mod support;
 mod thresholds;
 mod traffic;
 mod upstream;
+mod waiting;

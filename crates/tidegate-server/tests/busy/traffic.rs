@@ -22,12 +22,9 @@ pub struct Flood {
 impl Flood {
     /// Sends so many at once, each on its own connection.
     pub fn new(client: Client, count: usize, request: impl Fn() -> Request<Full<Bytes>>) -> Self {
-        let mut requests = JoinSet::new();
-        for _ in 0..count {
-            let request = request();
-            requests.spawn(async move { client.send(request).await });
-        }
-        Self { requests }
+        let mut flood = Self { requests: JoinSet::new() };
+        flood.send(client, count, request);
+        flood
     }
 
     /// The same, without a body.
@@ -46,6 +43,19 @@ impl Flood {
         answers
     }
 
+    /// Sends so many more.
+    pub fn send(
+        &mut self,
+        client: Client,
+        count: usize,
+        request: impl Fn() -> Request<Full<Bytes>>,
+    ) {
+        for _ in 0..count {
+            let request = request();
+            self.requests.spawn(async move { client.send(request).await });
+        }
+    }
+
     /// All that are left.
     pub async fn rest(mut self) -> Vec<Answer> {
         self.answers(self.requests.len()).await
@@ -59,6 +69,11 @@ impl Flood {
 
 /// Only ends a test that has failed; none is judged by it.
 const BOUND: Duration = Duration::from_secs(30);
+
+/// A gateway in which no request waits: one that finds no slot is refused at once.
+pub fn without_queue(toml: &str, upstreams: &[SocketAddr]) -> TestGateway {
+    TestGateway::start(&format!("[queue]\nsize = 0\n{toml}"), upstreams)
+}
 
 /// Waits until the snapshots say so.
 pub async fn until(gateway: &TestGateway, what: &str, holds: impl Fn(&Value) -> bool) -> Value {

@@ -30,6 +30,8 @@ pub struct Came {
 
 struct State {
     open: watch::Sender<bool>,
+    /// One for each request that is answered although the gate is closed.
+    let_through: Semaphore,
     page: Mutex<Page>,
     /// One for each page that may be answered, while they are counted.
     pages: Semaphore,
@@ -69,6 +71,7 @@ impl Upstream {
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State {
             open: watch::channel(true).0,
+            let_through: Semaphore::new(0),
             page: Mutex::new(Page::None),
             pages: Semaphore::new(UNCOUNTED),
             pages_asked: AtomicUsize::new(0),
@@ -160,6 +163,11 @@ impl Upstream {
         self.state.open.send_replace(false);
     }
 
+    /// Answers one request, also while it is closed.
+    pub fn let_one_through(&self) {
+        self.state.let_through.add_permits(1);
+    }
+
     /// Requests that it has now.
     pub fn active(&self) -> usize {
         self.state.active.load(Ordering::SeqCst)
@@ -172,6 +180,11 @@ impl Upstream {
 
     pub fn came(&self) -> Vec<Came> {
         self.state.came.lock().unwrap().clone()
+    }
+
+    /// The paths of all requests, in the order in which they came.
+    pub fn paths(&self) -> Vec<String> {
+        self.came().into_iter().map(|one| one.path).collect()
     }
 
     pub fn last(&self) -> Came {
@@ -273,7 +286,11 @@ impl State {
         let path = parts.uri.path().to_owned();
         self.came.lock().unwrap().push(Came { path, headers: parts.headers, body });
         let mut open = self.open.subscribe();
-        open.wait_for(|open| *open).await.unwrap();
+        tokio::select! {
+            biased;
+            opened = open.wait_for(|open| *open) => drop(opened.unwrap()),
+            permit = self.let_through.acquire() => permit.unwrap().forget(),
+        }
         let mut response = Response::new(Full::from("done"));
         if let Some(load) = *self.orca.lock().unwrap() {
             response.headers_mut().insert("endpoint-load-metrics", load.parse().unwrap());

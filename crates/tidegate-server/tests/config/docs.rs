@@ -8,7 +8,7 @@ const OPERATING: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md"));
 
 /// Sections with a table.
-const SECTIONS: [&str; 4] = ["admission", "routing", "outbox", "tasks"];
+const SECTIONS: [&str; 4] = ["admission", "routing", "queue", "tasks"];
 
 const ROLES: [&str; 3] = ["gate", "manager", "worker"];
 

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use tidegate_server::config::{Loader, Origin};
 
 /// Settings of sections whose value is a policy.
-const POLICIES: usize = 16;
+const POLICIES: usize = 17;
 
 /// Policies of list entries, each with an entry that is complete but for its policy.
-const ENTRIES: [(&str, &str); 4] = [
+const ENTRIES: [(&str, &str); 5] = [
+    ("upstream[].limit_preset", "[[upstream]]\nurl = \"http://a\""),
     ("client[].max_priority", "[[client]]\nname = \"b\"\ntoken = \"0123456789abcdeg\""),
     ("route[].priority", "[[route]]\nmethod = \"POST\""),
     ("model[].preset", "[[model]]\nname = \"m\""),

@@ -63,7 +63,7 @@ async fn a_refusal_names_its_reason_and_says_when_to_come_back() {
     assert_eq!(body["type"], "service_unavailable");
     assert_eq!((&body["code"], &body["reason"]), (&503.into(), &"priority_limit".into()));
     assert_eq!((&body["priority"], &body["limit"]), (&"low".into(), &2.into()));
-    let millis: u64 = answer.header("tidegate-retry-after-ms").parse().unwrap();
+    let millis: u64 = answer.header("retry-after-ms").parse().unwrap();
     let seconds: u64 = answer.header("retry-after").parse().unwrap();
     assert_eq!(body["retry_after_ms"], millis);
     assert_eq!(seconds, millis.div_ceil(1000).max(1));
@@ -107,7 +107,7 @@ async fn the_advice_follows_how_fast_places_come_free() {
     let client = Client::new(gateway.address);
     let advised = || async {
         let answer = client.get_as("/", "low").await;
-        answer.header("tidegate-retry-after-ms").parse::<u64>().unwrap()
+        answer.header("retry-after-ms").parse::<u64>().unwrap()
     };
     let held = hold(&gateway, "low", 1).await;
     // Nothing comes free: the advice grows with the silence.

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::time::Duration;
-use tidegate_server::config::Config;
+use tidegate_server::config::{Config, LimitSetting};
 use tidegate_server::gateway::Gateway;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,8 +21,12 @@ pub static MACHINE: Mutex<()> = Mutex::new(());
 pub fn gateway(toml: &str, upstream: SocketAddr) -> Gateway {
     let text = format!("{toml}\n[[upstream]]\nurl = \"http://{upstream}\"\n");
     let mut config = Config::from_toml(&text).unwrap();
+    // The admission limits are judged alone: an upstream here holds all that is sent to it.
+    config.routing.limit = LimitSetting::Off;
     config.listen.address = "127.0.0.1:0".parse().unwrap();
     config.listen.admin_address = "127.0.0.1:0".parse().unwrap();
+    // What is judged here are the admission limits: nothing waits before the upstream.
+    config.routing.limit = LimitSetting::Off;
     Gateway::start(config).unwrap()
 }
 

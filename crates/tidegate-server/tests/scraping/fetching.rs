@@ -95,6 +95,8 @@ impl Target {
             host: address.ip().to_string(),
             port: address.port(),
             models: None,
+            limit: None,
+            limit_preset: None,
         };
         let described = Config { upstreams: vec![target], ..Config::default() };
         let fleet = Fleet::new(&described).unwrap();

@@ -2,6 +2,7 @@
 pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("load_sweep", include_str!("../../../../scenarios/load_sweep.toml")),
     ("low_flood", include_str!("../../../../scenarios/low_flood.toml")),
+    ("priority_queue", include_str!("../../../../scenarios/priority_queue.toml")),
     ("one_limit", include_str!("../../../../scenarios/one_limit.toml")),
     ("critical_alone", include_str!("../../../../scenarios/critical_alone.toml")),
     ("retry_storm", include_str!("../../../../scenarios/retry_storm.toml")),
@@ -11,7 +12,9 @@ pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("cut_upstream", include_str!("../../../../scenarios/cut_upstream.toml")),
     ("capacity_halves", include_str!("../../../../scenarios/capacity_halves.toml")),
     ("noisy_tenant", include_str!("../../../../scenarios/noisy_tenant.toml")),
+    ("fair_tenants", include_str!("../../../../scenarios/fair_tenants.toml")),
     ("shared_limits", include_str!("../../../../scenarios/shared_limits.toml")),
     ("kv_shaped", include_str!("../../../../scenarios/kv_shaped.toml")),
     ("bimodal", include_str!("../../../../scenarios/bimodal.toml")),
+    ("zero_config", include_str!("../../../../scenarios/zero_config.toml")),
 ];

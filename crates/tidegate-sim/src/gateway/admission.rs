@@ -2,10 +2,12 @@
 
 use super::Flaw;
 use super::event::Event;
-use super::model::{Broken, Checks, HeldPermit, Last, State};
+use super::model::{Broken, Checks, HeldPermit, State};
 use super::simulation::{Simulation, Todo};
 use crate::agenda::Time;
+use std::time::Duration;
 use tidegate_core::admission::{MessagePriority, Reason, Refusal};
+use tidegate_core::limit::UpstreamOutcome;
 use tidegate_core::routing::TriedUpstreams;
 
 /// One in this many requests keeps its permit under the flaw `leaked_permit`.
@@ -25,7 +27,6 @@ impl<'a> Simulation<'a> {
         request.began = now;
         request.tried = TriedUpstreams::default();
         request.forgiven = 0;
-        request.last = Last::None;
         let returns = request.returns;
         let attempt = request.attempt;
         self.admission.of_mut(priority).record_attempt(returns);
@@ -120,7 +121,11 @@ impl<'a> Simulation<'a> {
         let (state, upstream, work) = (request.state, usize::from(request.upstream), request.work);
         match state {
             State::Away | State::Control => {}
-            State::Queued => self.queues[upstream].leave(),
+            State::Queued => {
+                self.waiting.leave(id);
+                // A free slot may have been too small for this request, and fit the next.
+                self.todo.push_back(Todo::Serve);
+            }
             State::Sent => {
                 self.upstreams[upstream].abandon(id, work);
                 self.todo.push_back(Todo::Work(upstream));
@@ -153,19 +158,22 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Releases its slot at an upstream and its queue position.
+    /// Releases its slot at an upstream.
     pub(super) fn leave_upstream(&mut self, id: u32) {
         let request = self.requests.get_mut(id);
         let upstream = usize::from(request.upstream);
         request.share = None;
-        let has_slot = request.state == State::Sent;
+        let (has_slot, sent_at) = (request.state == State::Sent, request.sent_at);
+        let outcome = std::mem::replace(&mut request.outcome, UpstreamOutcome::Ignored);
         if let Some(ticket) = request.ticket.take() {
-            self.fleet.release(upstream, ticket);
+            let is_awaited = !self.waiting.is_empty();
+            self.fleet.release((upstream, ticket), outcome, is_awaited, self.now);
         }
         if has_slot {
             self.checks.back(upstream);
-            if self.queues[upstream].has_slots() {
-                self.todo.push_back(Todo::PassOn(upstream));
+            self.waiting.count_ended(Duration::from_nanos(self.now - sent_at));
+            if self.plant != Some(Flaw::LostWakeup) {
+                self.todo.push_back(Todo::Serve);
             }
             // It has no state until it is offered again or its client gets a response.
             let _ = self.set_state(id, State::Away);

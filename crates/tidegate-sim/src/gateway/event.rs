@@ -6,7 +6,7 @@ pub(super) enum Event {
     Answered { id: u32, stamp: u32 },
     /// An upstream has finished a request.
     Done { id: u32, stamp: u32 },
-    /// The longest wait for its upstream is over.
+    /// The longest wait for a slot is over.
     WaitedMax { id: u32, stamp: u32 },
     /// The client's deadline for this attempt is over.
     Deadline { id: u32, attempt: u32 },

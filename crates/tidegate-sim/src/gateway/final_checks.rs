@@ -12,20 +12,17 @@ impl Simulation<'_> {
             let text = format!("{found} {what}, and {counted} are counted");
             if found == counted { Ok(()) } else { Err(Broken::new(Broken::CONSERVED, text)) }
         };
-        let waiting: usize = self.queues.iter().map(|queue| queue.waiting_now()).sum();
-        differs("are queued", waiting as u64, self.checks.in_state(State::Queued))?;
-        let placed = self.checks.in_state(State::Queued) + self.checks.in_state(State::Sent);
-        differs("are charged to upstreams", self.fleet.outstanding(), placed)?;
+        let waiting = self.waiting.len() as u64;
+        differs("are queued", waiting, self.checks.in_state(State::Queued))?;
+        let sent = self.checks.in_state(State::Sent);
+        differs("are charged to upstreams", self.fleet.outstanding(), sent)?;
         differs("are known", self.requests.len() as u64, self.under_way())?;
-        for (number, (upstream, queue)) in self.upstreams.iter().zip(&self.queues).enumerate() {
+        for (number, upstream) in self.upstreams.iter().enumerate() {
             if let Some((running, slots)) = upstream.beyond() {
                 let text = format!("upstream {number} executes {running} with {slots} slots");
                 return Err(Broken::new(Broken::SLOTS, text));
             }
             let sent = self.checks.with_upstream(number);
-            if queue.has_slots() {
-                differs("have a slot", queue.sent() as u64, sent as u64)?;
-            }
             if !upstream.trouble.cut {
                 let there = upstream.running() as usize + upstream.queued();
                 differs("are with an upstream", there as u64, sent as u64)?;
@@ -50,9 +47,8 @@ impl Simulation<'_> {
         }
         self.checks.nothing_held(self.trackers)?;
         match self.fleet.not_free() {
-            Some((upstream, priority)) => {
-                let text =
-                    format!("upstream {upstream} has nothing to do and is busy for {priority}");
+            Some(upstream) => {
+                let text = format!("upstream {upstream} has nothing to do and is busy");
                 Err(Broken::new(Broken::LATCHED, text))
             }
             None => Ok(()),

@@ -10,12 +10,16 @@ pub enum Flaw {
     ShedCritical,
     /// Some requests end and keep their permit.
     LeakedPermit,
-    /// The queue of an upstream has no bound.
+    /// The queue of the pool has no bound.
     UnboundedQueue,
     /// A busy upstream stays busy for ever.
     LatchedBusy,
-    /// Low may use all of an upstream's thresholds, and High leaves room for Low.
+    /// The queue serves Low first and High last.
     UpsideDown,
+    /// A request whose client left stays in the queue.
+    GhostWaiter,
+    /// The queue is not served when a request ends.
+    LostWakeup,
 }
 
 /// An unknown flaw.
@@ -29,13 +33,15 @@ pub struct UnknownFlaw {
 
 impl Flaw {
     /// Every flaw.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::RacedLimit,
         Self::ShedCritical,
         Self::LeakedPermit,
         Self::UnboundedQueue,
         Self::LatchedBusy,
         Self::UpsideDown,
+        Self::GhostWaiter,
+        Self::LostWakeup,
     ];
 
     /// Returns the name in flags.
@@ -48,6 +54,8 @@ impl Flaw {
             Self::UnboundedQueue => "unbounded_queue",
             Self::LatchedBusy => "latched_busy",
             Self::UpsideDown => "upside_down",
+            Self::GhostWaiter => "ghost_waiter",
+            Self::LostWakeup => "lost_wakeup",
         }
     }
 }

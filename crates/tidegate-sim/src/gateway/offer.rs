@@ -1,101 +1,122 @@
-//! An admitted request on its way to an upstream: it is offered to one after the other until one responds.
+//! An admitted request on its way to an upstream: it gets a slot, waits for one in the queue of the pool, or is
+//! refused.
 
 use super::event::Event;
-use super::model::{Ask, Broken, Entered, Last, QueueRefusal, State, Taken, told};
-use super::simulation::{Simulation, Todo};
+use super::model::{Ask, Broken, Left, NoRoom, Reservation, State, Taken};
+use super::simulation::{ClassNow, Simulation, Todo};
 use crate::measure::Attempt;
 use std::time::Duration;
-use tidegate_core::routing::{Answer, RouteError};
+use tidegate_core::limit::UpstreamOutcome;
+use tidegate_core::routing::Answer;
 
 /// The number of stale connections that do not count against their upstream.
 const FORGIVEN_MAX: u8 = 1;
 
-impl Simulation<'_> {
-    /// Routes a request to an upstream and enters its queue.
+impl<'a> Simulation<'a> {
+    /// Finds a slot for a request. It may take one at once if none as urgent waits; otherwise it is queued.
     pub(super) fn offer(&mut self, id: u32) -> Result<(), Broken> {
-        let (priority, charge) = (self.class(id).priority, self.class(id).charge);
-        loop {
-            let tried = self.requests.get(id).tried;
-            if tried.is_full() {
-                return self.give_up(id);
-            }
-            self.decisions += 1;
-            let ask = Ask { priority, charge, tried };
-            let (upstream, ticket) = match self.fleet.route(&ask, self.rng.next_u64(), self.now)? {
-                Ok(reserved) => reserved,
-                Err(RouteError::Overloaded(overload)) => {
-                    return self.refused(id, "all_busy", Some(told(overload.retry_after)));
-                }
-                Err(_) => return self.give_up(id),
-            };
-            let request = self.requests.get_mut(id);
-            request.ticket = Some(ticket);
-            request.upstream = upstream as u16;
-            self.decisions += 1;
-            match self.queues[upstream].enter(id, priority, &self.requests) {
-                Ok(Entered::Passed(share)) => {
-                    self.requests.get_mut(id).share = share;
-                    return self.turn(id);
-                }
-                Ok(Entered::Waits { share, displaced }) => {
-                    self.requests.get_mut(id).share = share;
-                    let stamp = self.set_state(id, State::Queued);
-                    self.todo.extend(displaced.map(Todo::Displaced));
-                    self.agenda
-                        .plan(self.now + self.settings.wait_max, Event::WaitedMax { id, stamp });
-                    return self.checks.queued_at(upstream, self.queues[upstream].waiting());
-                }
-                Err(refusal) => {
-                    self.leave_upstream(id);
-                    let request = self.requests.get_mut(id);
-                    request.tried.insert(upstream as u16);
-                    request.last = Last::Queue(refusal.reason());
-                }
-            }
+        let ask = self.ask_of(id);
+        if ask.tried.is_full() || self.fleet.is_exhausted(&ask) {
+            self.failed(id);
+            return Ok(());
         }
-    }
-
-    /// Ends an attempt that no upstream took.
-    fn give_up(&mut self, id: u32) -> Result<(), Broken> {
-        match self.requests.get(id).last {
-            Last::Queue(reason) => {
-                let wait = self.fleet.retry_after();
-                self.refused(id, reason, Some(wait))
+        self.decisions += 1;
+        if !self.waiting.lets_pass(ask.priority) {
+            self.queue_up(id, ask)?;
+            // A free slot may be one that those ahead of it can't use.
+            self.todo.push_back(Todo::Serve);
+            return Ok(());
+        }
+        let draw = self.rng.next_u64();
+        match self.fleet.reserve(&ask, self.waiting.record(), draw, self.now)? {
+            Ok(reservation) => self.dispatch(id, reservation),
+            Err(NoRoom::Busy) => self.queue_up(id, ask),
+            Err(NoRoom::Share) => {
+                let wait = self.fleet.refuse(&ask);
+                self.refused(id, "upstream_share", Some(wait))
             }
-            Last::None | Last::Broken => {
+            Err(NoRoom::NoUpstream) => {
                 self.failed(id);
                 Ok(())
             }
         }
     }
 
-    /// Passes a free slot of an upstream to the next request in its queue.
-    pub(super) fn pass_on(&mut self, upstream: usize) -> Result<(), Broken> {
-        match self.queues[upstream].pass_on(&self.requests) {
-            Some(id) => self.turn(id),
-            None => Ok(()),
+    /// Adds a request to the queue of the pool, or refuses it if it may not wait.
+    fn queue_up(&mut self, id: u32, ask: Ask) -> Result<(), Broken> {
+        self.decisions += 1;
+        let flow = self.class(id).tenant.map_or(0, |tenant| tenant as u64 + 1);
+        let until = self.now + self.settings.wait_max;
+        let in_flight = self.fleet.outstanding();
+        match self.waiting.arrive((id, ask, flow), until, in_flight, self.now) {
+            Some(displaced) => {
+                let stamp = self.set_state(id, State::Queued);
+                self.agenda.plan(until, Event::WaitedMax { id, stamp });
+                if !displaced.is_empty() {
+                    self.todo.push_back(Todo::Serve);
+                }
+                displaced
+                    .into_iter()
+                    .try_for_each(|other| self.not_served(other, "queue_displaced"))
+            }
+            None => self.not_served(id, "all_busy"),
         }
     }
 
-    /// Sends a request whose turn has come, if its upstream is reachable.
-    fn turn(&mut self, id: u32) -> Result<(), Broken> {
+    /// Serves the queue of the pool for as long as slots are free.
+    pub(super) fn serve(&mut self) -> Result<(), Broken> {
+        while !self.waiting.is_empty() && self.fleet.has_room() {
+            self.decisions += 1;
+            match self.waiting.next(&mut self.fleet, &mut self.rng, self.now)? {
+                Some(Left::Served(id, reservation)) => self.dispatch(id, reservation)?,
+                Some(Left::Expired(id)) => self.not_served(id, "queue_timeout")?,
+                None => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a request after its longest wait in the queue.
+    pub(super) fn waited(&mut self, id: u32) -> Result<(), Broken> {
+        self.waiting.expire(id);
+        self.todo.push_back(Todo::Serve);
+        self.not_served(id, "queue_timeout")
+    }
+
+    /// Refuses a request that the queue did not take, or let go of.
+    fn not_served(&mut self, id: u32, reason: &'static str) -> Result<(), Broken> {
+        let wait = self.fleet.refuse(&self.ask_of(id));
+        self.refused(id, reason, Some(wait))
+    }
+
+    fn ask_of(&self, id: u32) -> Ask {
+        let ClassNow { priority, charge, .. } = *self.class(id);
+        Ask { priority, charge, tried: self.requests.get(id).tried }
+    }
+
+    /// Sends a request that has a slot, if its upstream is reachable.
+    fn dispatch(&mut self, id: u32, reservation: Reservation<'a>) -> Result<(), Broken> {
+        let Reservation { upstream, ticket, share } = reservation;
         let stamp = self.set_state(id, State::Sent);
         let now = self.now;
+        self.waiting.count_sent(self.class(id).priority);
         let request = self.requests.get_mut(id);
-        let upstream = usize::from(request.upstream);
+        request.ticket = Some(ticket);
+        request.share = share;
+        request.upstream = upstream as u16;
+        request.sent_at = now;
         self.checks.sent(upstream)?;
         if self.upstreams[upstream].trouble.dead {
+            request.outcome = UpstreamOutcome::ConnectFailed;
             self.fleet.answered(upstream, Answer::Refused, now);
             self.fleet.set_up(upstream, false);
             request.tried.insert(upstream as u16);
-            request.last = Last::Broken;
             self.offer_again(id);
             return Ok(());
         }
         if request.forgiven >= FORGIVEN_MAX {
             request.tried.insert(upstream as u16);
         }
-        request.sent_at = now;
         if let Some(ticket) = &mut request.ticket {
             self.fleet.sent(upstream, ticket, now);
         }
@@ -108,10 +129,12 @@ impl Simulation<'_> {
             Taken::Until(at) => self.agenda.plan(at, Event::Done { id, stamp }),
             Taken::Waits | Taken::Swallowed => {}
             Taken::Fails => {
+                self.requests.get_mut(id).outcome = UpstreamOutcome::Refused;
                 self.fleet.answered(upstream, FAILURE, now);
                 self.failed(id);
             }
             Taken::Full => {
+                self.requests.get_mut(id).outcome = UpstreamOutcome::Refused;
                 self.fleet.answered(upstream, Answer::Refused, now);
                 return self.refused(id, "upstream_overloaded", None);
             }
@@ -139,24 +162,11 @@ impl Simulation<'_> {
         }
         at.end(work);
         at.totals.good += 1;
+        self.requests.get_mut(id).outcome = UpstreamOutcome::Success;
         self.fleet.answered(upstream, Answer::Began(took), self.now);
         self.todo.push_back(Todo::Work(upstream));
         self.good(id, Some(upstream as u16));
         Ok(())
-    }
-
-    /// Refuses a request after its longest wait in a queue.
-    pub(super) fn waited(&mut self, id: u32) -> Result<(), Broken> {
-        let upstream = usize::from(self.requests.get(id).upstream);
-        self.queues[upstream].leave();
-        let wait = self.fleet.retry_after();
-        self.refused(id, "outbox_wait", Some(wait))
-    }
-
-    /// Refuses a request that another displaced from a queue.
-    pub(super) fn displaced(&mut self, id: u32) -> Result<(), Broken> {
-        let wait = self.fleet.retry_after();
-        self.refused(id, "outbox_full", Some(wait))
     }
 
     /// Handles a connection that broke before the response. Idempotent requests are retried within the budget.
@@ -165,7 +175,7 @@ impl Simulation<'_> {
         let (now, at) = (self.now, self.at());
         let request = self.requests.get_mut(id);
         let upstream = usize::from(request.upstream);
-        request.last = Last::Broken;
+        request.outcome = UpstreamOutcome::ConnectFailed;
         let forgiven = idempotent && request.forgiven < FORGIVEN_MAX;
         if forgiven {
             request.forgiven += 1;
@@ -188,15 +198,3 @@ impl Simulation<'_> {
 
 /// The answer that a 503 of a failing upstream counts as. A fast failure is not low latency.
 const FAILURE: Answer = Answer::Refused;
-
-// === impl QueueRefusal ===
-
-impl QueueRefusal {
-    /// Returns the reason in responses.
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Share => "upstream_share",
-            Self::Full => "outbox_full",
-        }
-    }
-}

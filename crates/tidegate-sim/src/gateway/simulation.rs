@@ -1,8 +1,8 @@
 use super::Flaw;
 use super::event::Event;
 use super::model::{
-    AdmissionSummary, Advice, Broken, Checks, Fleet, Queue, Settings, Slab, State, Trackers,
-    Upstream,
+    AdmissionSummary, Advice, Broken, Checks, Fleet, Settings, Slab, State, Trackers, Upstream,
+    Waiting,
 };
 use crate::agenda::{Agenda, Time};
 use crate::arrivals::{Arrival, Arrivals};
@@ -69,8 +69,8 @@ pub(super) struct Simulation<'a> {
     pub(super) advice: Advice,
     pub(super) advice_of_tenants: Vec<Advice>,
     pub(super) budget: RetryBudget,
-    pub(super) fleet: Fleet,
-    pub(super) queues: Vec<Queue<'a>>,
+    pub(super) fleet: Fleet<'a>,
+    pub(super) waiting: Waiting,
     pub(super) upstreams: Vec<Upstream>,
     pub(super) requests: Slab<'a>,
     pub(super) classes: Vec<ClassNow>,
@@ -107,14 +107,12 @@ pub(super) struct ClassNow {
 /// A consequence of the current event, handled at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Todo {
-    /// A slot at this upstream is free.
-    PassOn(usize),
+    /// A slot for the queue of the pool may be free.
+    Serve,
     /// The upstream has a free slot for its own queue.
     Work(usize),
     /// This request is to be offered to an upstream.
     Offer(u32),
-    /// This request was displaced from the queue.
-    Displaced(u32),
 }
 
 // === impl Simulation ===
@@ -130,9 +128,6 @@ impl<'a> Simulation<'a> {
     ) -> Self {
         // Not the stream that arrivals are drawn from.
         let mut seeds = Rng::new(!seed);
-        let queue = |share: &'a Option<_>| {
-            Queue::new(share.as_ref(), settings.concurrency, settings.queue_config(plant))
-        };
         let mut agenda = Agenda::default();
         for event in [Event::Observe, Event::Scrape, Event::Probe] {
             agenda.plan(0, event);
@@ -145,8 +140,8 @@ impl<'a> Simulation<'a> {
             advice: Advice::new(&settings),
             advice_of_tenants: trackers.tenants.iter().map(|_| Advice::new(&settings)).collect(),
             budget: RetryBudget::new(BudgetLimits::default()),
-            fleet: Fleet::new(&settings, plant),
-            queues: trackers.upstreams.iter().map(queue).collect(),
+            fleet: Fleet::new(&settings, trackers, plant),
+            waiting: Waiting::new(&settings, plant),
             upstreams: (0..upstreams.count)
                 .map(|_| Upstream::new(upstreams, seeds.fork()))
                 .collect(),
@@ -190,6 +185,8 @@ impl<'a> Simulation<'a> {
             self.settle()?;
             self.events += 1;
             self.checks.step(&self.trackers.gateway)?;
+            self.waiting.check()?;
+            self.waiting.check_idle(&self.fleet, self.now)?;
         }
         self.check_end()
     }
@@ -230,10 +227,9 @@ impl<'a> Simulation<'a> {
     fn settle(&mut self) -> Result<(), Broken> {
         while let Some(todo) = self.todo.pop_front() {
             match todo {
-                Todo::PassOn(upstream) => self.pass_on(upstream)?,
+                Todo::Serve => self.serve()?,
                 Todo::Work(upstream) => self.work(upstream),
                 Todo::Offer(id) => self.offer(id)?,
-                Todo::Displaced(id) => self.displaced(id)?,
             }
         }
         Ok(())
@@ -247,7 +243,8 @@ impl<'a> Simulation<'a> {
                 advice.observe(self.now, share);
             }
         }
-        self.fleet.tick(self.now);
+        self.fleet.tick(!self.waiting.is_empty(), self.now);
+        self.todo.push_back(Todo::Serve);
         self.plan_again(OBSERVE_EVERY, Event::Observe);
         self.check_sums()
     }
@@ -273,6 +270,7 @@ impl<'a> Simulation<'a> {
                 self.fleet.record_report(number, report, self.now);
             }
         }
+        self.todo.push_back(Todo::Serve);
         self.plan_again(SCRAPE_EVERY, Event::Scrape);
     }
 
@@ -280,6 +278,7 @@ impl<'a> Simulation<'a> {
         for (number, upstream) in self.upstreams.iter().enumerate() {
             self.fleet.set_up(number, !upstream.trouble.dead);
         }
+        self.todo.push_back(Todo::Serve);
         self.plan_again(PROBE_EVERY, Event::Probe);
     }
 

@@ -189,7 +189,7 @@ mod tests {
     fn what_others_refused_is_counted_apart_and_holds_its_place_meanwhile() {
         let mut recording = made(4);
         let row = |at_us, took_us, verdict| Arrival { at_us, took_us, priority: Low, verdict };
-        recording.others = vec!["outbox_wait".to_owned(), "client_share".to_owned()];
+        recording.others = vec!["queue_timeout".to_owned(), "client_share".to_owned()];
         recording.arrivals = vec![
             row(-10, Some(50), Verdict::Admitted),
             row(0, Some(100), Verdict::Other(0)),

@@ -1,6 +1,9 @@
 //! Validation of a scenario beyond its types. Returns all errors, not only the first.
 
-use super::{Class, Fault, FaultKind, FieldError, RetryPlan, Scenario, Service, Wave, What, World};
+use super::{
+    Class, Fault, FaultKind, FieldError, RetryPlan, Scenario, Service, UpstreamLimit, Wave, What,
+    World,
+};
 use std::collections::BTreeSet;
 use tidegate_core::admission::MessagePriority;
 
@@ -99,6 +102,8 @@ impl Scenario {
                 found.within("upstreams.count", f64::from(upstreams.count), 1.0, 1000.0);
                 found.within("upstreams.slots", f64::from(upstreams.slots), 1.0, 4096.0);
                 found.within("upstreams.queue", f64::from(upstreams.queue), 0.0, 65_536.0);
+                let above = f64::from(upstreams.thrash_above.unwrap_or(1));
+                found.within("upstreams.thrash_above", above, 1.0, 65_536.0);
                 found.within(
                     "upstreams.kv_blocks",
                     f64::from(upstreams.kv_blocks),
@@ -164,9 +169,11 @@ impl Scenario {
         if let Some(share) = gateway.active_decode_blocks {
             found.within("gateway.active_decode_blocks", share, 0.0, 1.0);
         }
-        // As in a gateway's own configuration: a queue has room for at least one.
+        if let Some(UpstreamLimit::Fixed(limit)) = gateway.limit {
+            found.within("gateway.limit", f64::from(limit), 1.0, 65_536.0);
+        }
         if let Some(queue) = gateway.queue {
-            found.within("gateway.queue", queue as f64, 1.0, 1_000_000.0);
+            found.within("gateway.queue", queue as f64, 0.0, 1_000_000.0);
         }
         for (key, us) in [("request_us", gateway.request_us), ("refusal_us", gateway.refusal_us)] {
             found.within(&format!("gateway.{key}"), us.unwrap_or(0.0), 0.0, 1_000_000.0);

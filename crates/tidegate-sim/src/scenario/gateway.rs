@@ -16,13 +16,13 @@ pub struct GatewayWorld {
     /// The choice among upstreams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pick: Option<Pick>,
-    /// Requests sent to one upstream at once; 0: as many as come.
+    /// The concurrency limit of each upstream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub concurrency: Option<usize>,
-    /// Requests that wait for one upstream, at least 1.
+    pub limit: Option<UpstreamLimit>,
+    /// The most requests that wait for a slot at any upstream; 0 refuses a request that finds none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<usize>,
-    /// The longest wait in milliseconds.
+    /// The longest wait in the queue, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_max_ms: Option<f64>,
     /// The share of the admission limits that requests to one upstream may hold.
@@ -63,6 +63,21 @@ pub struct Limits {
     pub critical_reserve: Option<u16>,
 }
 
+/// The concurrency limit of an upstream: the most requests that are outstanding there. A number, `"auto"` or
+/// `"off"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case", expecting = "a number of requests, \"auto\" or \"off\"")]
+pub enum UpstreamLimit {
+    /// As many requests as come.
+    #[default]
+    Off,
+    /// Found from the requests themselves.
+    Auto,
+    /// This many requests, at least 1.
+    #[serde(untagged)]
+    Fixed(u32),
+}
+
 /// A client with a token.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -90,6 +105,20 @@ pub struct Upstreams {
     /// Blocks of KV cache.
     #[serde(default = "kv_blocks")]
     pub kv_blocks: u32,
+    /// Requests at it, running and queued, beyond which it works more slowly: by the square of the excess.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thrash_above: Option<u32>,
+    /// True if it reports its load.
+    #[serde(default = "reports", skip_serializing_if = "is_true")]
+    pub reports: bool,
+}
+
+fn reports() -> bool {
+    true
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 // === impl Limits ===

@@ -22,7 +22,7 @@ pub use error::{FieldError, ScenarioError};
 pub use executors::ExecutorsWorld;
 pub use expectation::{Expectation, Mode, What};
 pub use fault::{Fault, FaultKind};
-pub use gateway::{GatewayWorld, Limits, Tenant, Upstreams};
+pub use gateway::{GatewayWorld, Limits, Tenant, UpstreamLimit, Upstreams};
 pub use load::{Phase, PhaseSpan, Spacing, Wave};
 pub use pipeline::{OTHERS_FASTER, PipelineWorld};
 pub use policy::{Policy, UnknownPolicy};

@@ -19,6 +19,8 @@ pub struct MockConfig {
     pub engine: EngineSettings,
     /// Format of `/metrics`.
     pub metrics: MetricsStyle,
+    /// Pieces of plain work, running and queued, beyond which all take longer.
+    pub thrash_above: Option<usize>,
     /// Accepts fault injection at `/mock/fault`.
     pub faults: bool,
 }
@@ -74,6 +76,7 @@ impl Default for MockConfig {
                 seed: 0,
             },
             metrics: MetricsStyle::default(),
+            thrash_above: None,
             faults: false,
         }
     }

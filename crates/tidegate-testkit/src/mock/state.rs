@@ -75,6 +75,7 @@ impl MockState {
             slots: config.engine.max_running,
             blocks: config.engine.kv_blocks,
             max_waiting: config.engine.max_waiting,
+            thrash_above: config.thrash_above,
         };
         Self {
             // The name is validated at the start.

@@ -1,11 +1,12 @@
-use crate::{Outcome, OwnedPermit};
+use super::guard::Guard;
+use crate::Outcome;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 pin_project! {
-    /// The body of a response, with the permit of its request.
+    /// The body of a response, with the permit or the slot of its request.
     ///
     /// The permit ends as soon as the body does, not when the body is dropped: a server may drop it much later.
     /// The body of a refusal has no permit.
@@ -21,24 +22,24 @@ pin_project! {
     pub struct AdmittedBody<B> {
         #[pin]
         body: B,
-        permit: Option<OwnedPermit>,
+        guard: Option<Guard>,
     }
 }
 
 // === impl AdmittedBody ===
 
 impl<B: Body> AdmittedBody<B> {
-    pub(super) fn new(body: B, permit: OwnedPermit) -> Self {
-        let mut permit = Some(permit);
+    pub(super) fn new(body: B, guard: Guard) -> Self {
+        let mut guard = Some(guard);
         // A server does not poll a body that says it has ended.
         if body.is_end_stream() {
-            end(&mut permit, Outcome::Success);
+            end(&mut guard, Outcome::Success);
         }
-        Self { body, permit }
+        Self { body, guard }
     }
 
-    pub(super) fn without_permit(body: B) -> Self {
-        Self { body, permit: None }
+    pub(super) fn without_guard(body: B) -> Self {
+        Self { body, guard: None }
     }
 }
 
@@ -53,11 +54,11 @@ impl<B: Body> Body for AdmittedBody<B> {
         let mut this = self.project();
         let frame = ready!(this.body.as_mut().poll_frame(cx));
         match &frame {
-            Some(Err(_)) => end(this.permit, Outcome::Dropped),
-            None => end(this.permit, Outcome::Success),
+            Some(Err(_)) => end(this.guard, Outcome::Dropped),
+            None => end(this.guard, Outcome::Success),
             // Nothing follows trailers, and a server need not poll again.
             Some(Ok(frame)) if frame.is_trailers() || this.body.is_end_stream() => {
-                end(this.permit, Outcome::Success);
+                end(this.guard, Outcome::Success);
             }
             Some(Ok(_)) => {}
         }
@@ -73,8 +74,8 @@ impl<B: Body> Body for AdmittedBody<B> {
     }
 }
 
-fn end(permit: &mut Option<OwnedPermit>, outcome: Outcome) {
-    if let Some(permit) = permit.take() {
-        permit.finish(outcome);
+fn end(guard: &mut Option<Guard>, outcome: Outcome) {
+    if let Some(guard) = guard.take() {
+        guard.finish(outcome);
     }
 }

@@ -1,5 +1,6 @@
 use super::AdmittedBody;
-use crate::OwnedPermit;
+use super::guard::Guard;
+use crate::Outcome;
 use http::Response;
 use pin_project_lite::pin_project;
 use std::future::Future;
@@ -7,9 +8,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 pin_project! {
-    /// The future response of an [`AdmissionService`](super::AdmissionService).
+    /// The future response of an [`AdmissionService`](super::AdmissionService) or an
+    /// [`AdaptiveLimitService`](super::AdaptiveLimitService).
     ///
-    /// The future owns the permit until the response is ready, then moves it into the body.
+    /// The future owns the permit or the slot until the response is ready, then moves it into the body.
     ///
     /// # Panics
     ///
@@ -29,7 +31,7 @@ pin_project! {
         Admitted {
             #[pin]
             response: F,
-            permit: Option<OwnedPermit>,
+            guard: Option<Guard>,
         },
         Refused {
             response: Option<Response<B>>,
@@ -40,8 +42,8 @@ pin_project! {
 // === impl AdmissionFuture ===
 
 impl<F, B> AdmissionFuture<F, B> {
-    pub(super) fn admitted(response: F, permit: OwnedPermit) -> Self {
-        Self { state: State::Admitted { response, permit: Some(permit) } }
+    pub(super) fn admitted(response: F, guard: Guard) -> Self {
+        Self { state: State::Admitted { response, guard: Some(guard) } }
     }
 
     pub(super) fn refused(response: Response<B>) -> Self {
@@ -58,20 +60,23 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
-            StateProjection::Admitted { response, permit } => {
+            StateProjection::Admitted { response, guard } => {
                 let result = ready!(response.poll(cx));
-                let permit = permit.take().expect("polled after completion");
+                let mut guard = guard.take().expect("polled after completion");
                 Poll::Ready(match result {
-                    Ok(response) => Ok(response.map(|body| AdmittedBody::new(body, permit))),
+                    Ok(response) => {
+                        guard.responded(response.status());
+                        Ok(response.map(|body| AdmittedBody::new(body, guard)))
+                    }
                     Err(error) => {
-                        permit.dropped();
+                        guard.finish(Outcome::Dropped);
                         Err(error)
                     }
                 })
             }
             StateProjection::Refused { response } => {
                 let response = response.take().expect("polled after completion");
-                Poll::Ready(Ok(response.map(AdmittedBody::without_permit)))
+                Poll::Ready(Ok(response.map(AdmittedBody::without_guard)))
             }
         }
     }

@@ -1,11 +1,12 @@
-//! Admission as a tower layer for HTTP services.
+//! Admission and concurrency limits as tower layers for HTTP services.
 //!
-//! May use the decisions of `tidegate-core`, `http` and tower's traits. Must not know a runtime or a status code.
+//! May use the decisions of `tidegate-core`, `http` and tower's traits. Must not know a runtime.
 //!
 //! [`AdmissionLayer`] classifies each request and asks the tracker. An admitted request goes on to the inner
 //! service; a refused one gets the response of the caller's closure, and the layer adds `retry-after` (seconds)
-//! and `tidegate-retry-after-ms` from the measured rate at which requests end. A permit lives until the body of
-//! the response has ended: a stream occupies its slot for as long as it flows.
+//! and `retry-after-ms` from the measured rate at which requests end. A permit lives until the body of
+//! the response has ended: a stream occupies its slot for as long as it flows. [`AdaptiveLimitLayer`] does the
+//! same with a concurrency limit that finds itself, without priorities.
 //!
 //! | event | outcome of the permit |
 //! |---|---|
@@ -60,11 +61,15 @@
 //! # }
 //! ```
 
+mod adaptive_limit;
 mod body;
 mod future;
+mod guard;
 mod retry_after;
 mod service;
+mod shared_limit;
 
+pub use adaptive_limit::{AdaptiveLimitLayer, AdaptiveLimitService};
 pub use body::AdmittedBody;
 pub use future::AdmissionFuture;
 pub use service::{AdmissionLayer, AdmissionService};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("tidegate-retry-after-ms");
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
 /// The shortest time between two snapshots of the tracker: rates over less than this are noise.
 const OBSERVE_MS: u64 = 100;
@@ -56,10 +56,14 @@ impl MeasuredRetryAfter {
             return;
         }
         let advised = self.advisor.lock().unwrap_or_else(PoisonError::into_inner).advise(refusal);
-        let wait_ms = self.bounds.spread(advised, self.spread.next()).as_millis();
-        let wait_ms = u64::try_from(wait_ms).unwrap_or(u64::MAX);
-        // Whole seconds, rounded up: an earlier retry would be refused again.
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1000)));
-        headers.insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));
+        insert(self.bounds.spread(advised, self.spread.next()), headers);
     }
+}
+
+/// Adds a wait to the headers of a refusal, in seconds and in milliseconds.
+pub(super) fn insert(wait: Duration, headers: &mut HeaderMap) {
+    let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    // Whole seconds, rounded up: an earlier retry would be refused again.
+    headers.insert(header::RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1000)));
+    headers.insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));
 }

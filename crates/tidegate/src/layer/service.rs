@@ -1,3 +1,4 @@
+use super::guard::Guard;
 use super::retry_after::MeasuredRetryAfter;
 use super::{AdmissionFuture, AdmittedBody};
 use crate::admission::RetryBounds;
@@ -106,7 +107,9 @@ where
         retry_after.observe(tracker);
         match tracker.try_acquire_owned(classify(&request)) {
             // The service that was polled ready is called before anything is awaited, so it needs no clone.
-            Ok(permit) => AdmissionFuture::admitted(self.inner.call(request), permit),
+            Ok(permit) => {
+                AdmissionFuture::admitted(self.inner.call(request), Guard::Permit(permit))
+            }
             Err(refusal) => {
                 let mut response = refuse(refusal);
                 retry_after.insert(refusal, response.headers_mut());

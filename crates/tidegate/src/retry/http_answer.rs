@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tower_service::Service;
 
-const TIDEGATE_MS: HeaderName = HeaderName::from_static("tidegate-retry-after-ms");
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 const GRPC_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 /// "The service is overloaded": not registered, and in use by model providers.
@@ -68,7 +68,7 @@ pub fn server_said(headers: &HeaderMap, now: Duration) -> Option<RetryAfter> {
     let grpc = headers.get(GRPC_PUSHBACK_MS).map(|value| value.to_str().unwrap_or(""));
     let said = RetryHeaders {
         retry_after: field(header::RETRY_AFTER),
-        tidegate_ms: field(TIDEGATE_MS),
+        tidegate_ms: field(RETRY_AFTER_MS),
         grpc_pushback_ms: grpc,
     };
     said.most_precise(now)

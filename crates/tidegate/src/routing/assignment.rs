@@ -2,7 +2,9 @@ use super::model::Model;
 use super::upstream::Upstream;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::routing::{Answer, ChargeTicket};
+use tidegate_core::admission::MessagePriority;
+use tidegate_core::limit::UpstreamOutcome;
+use tidegate_core::routing::{Answer, UpstreamTicket};
 
 /// A slot of a request at an upstream. Dropping it releases the slot.
 #[derive(Debug)]
@@ -12,21 +14,38 @@ pub struct Assignment {
     model: Arc<Model>,
     rank: usize,
     /// Taken when the slot is released.
-    ticket: Option<ChargeTicket>,
+    ticket: Option<UpstreamTicket>,
+    outcome: UpstreamOutcome,
     prefilled: bool,
+    since: Duration,
+    /// The time that the request waited for this slot.
+    waited: Duration,
+    /// True if the slot was used: only then its time says something about the upstream.
+    is_used: bool,
 }
 
 // === impl Assignment ===
 
 impl Assignment {
-    pub(super) fn new(upstream: &Arc<Upstream>, model: &Arc<Model>, ticket: ChargeTicket) -> Self {
+    pub(super) fn new(
+        upstream: &Arc<Upstream>,
+        model: &Arc<Model>,
+        ticket: UpstreamTicket,
+        priority: MessagePriority,
+        since: Duration,
+    ) -> Self {
         model.demand.begin();
+        model.queue.count_sent(priority);
         Self {
             upstream: Arc::clone(upstream),
             model: Arc::clone(model),
             rank: ticket.rank(),
             ticket: Some(ticket),
+            outcome: UpstreamOutcome::Ignored,
             prefilled: false,
+            since,
+            waited: Duration::ZERO,
+            is_used: true,
         }
     }
 
@@ -34,6 +53,21 @@ impl Assignment {
     #[must_use]
     pub fn upstream(&self) -> &Upstream {
         &self.upstream
+    }
+
+    /// Returns the time that the request waited in the queue.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Gives the slot back unused: it belongs to a request that comes first.
+    pub(super) fn give_back(mut self) {
+        self.is_used = false;
+    }
+
+    pub(super) fn set_waited(&mut self, waited: Duration) {
+        self.waited = waited;
     }
 
     /// Returns the rank that the request is charged to.
@@ -45,6 +79,12 @@ impl Assignment {
     /// Records the upstream's answer: it refused, could not be reached, or began to answer after some time.
     pub fn answered(&self, answer: Answer, now: Duration) {
         self.upstream.observe(answer, now);
+    }
+
+    /// Records the end of the request. A limit that is found learns from it when the slot is released. Without it
+    /// the end is ignored, as that of a request whose client left.
+    pub fn set_outcome(&mut self, outcome: UpstreamOutcome) {
+        self.outcome = outcome;
     }
 
     /// Records that the whole request was sent at `now`. No earlier report of the upstream can include it.
@@ -67,9 +107,14 @@ impl Assignment {
 
 impl Drop for Assignment {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            self.upstream.release(ticket);
-        }
+        let now = self.upstream.now();
         self.model.demand.end();
+        // A connection that could not be made took no service.
+        if self.is_used && self.outcome != UpstreamOutcome::ConnectFailed {
+            self.model.queue.count_ended(now.saturating_sub(self.since));
+        }
+        if let Some(ticket) = self.ticket.take() {
+            self.upstream.release(ticket, self.outcome, now);
+        }
     }
 }

@@ -3,25 +3,28 @@
 //! [`WorkerMonitor`] keeps the load that upstreams report; [`PushRouter`] reserves a slot for each request. The
 //! decisions are those of `tidegate-core`; this module shares them between threads. It must not know HTTP.
 
+mod acquire_error;
 mod ask;
 mod assignment;
 mod model;
 mod monitor;
 mod pool;
+mod queue;
 mod router;
 mod stats;
 mod table;
 mod upstream;
 
+pub use acquire_error::AcquireError;
 pub use ask::Ask;
 pub use assignment::Assignment;
 pub use model::ANY_MODEL;
 pub use monitor::{MonitorConfig, UnknownModel, WorkerMonitor};
 pub use router::PushRouter;
-pub use stats::{ModelStats, RankStats, UpstreamLoad};
+pub use stats::{FoundLimit, ModelStats, QueueLoad, RankStats, UpstreamLoad};
 pub use tidegate_core::routing::{
     Answer, BusyPreset, BusyThresholds, Charge, ChargeRule, DrainAdvisor, KvUsage, LoadReport,
-    OnSilence, Overload, Pick, RouteError, Shares, Standing, Threshold, ThresholdOutOfRange,
-    TriedUpstreams,
+    OnSilence, Overload, Pick, RouteError, Standing, Threshold, ThresholdOutOfRange,
+    TriedUpstreams, UpstreamLimit,
 };
 pub use upstream::{Upstream, UpstreamId};

@@ -1,19 +1,21 @@
+use super::queue::ModelQueue;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tidegate_core::routing::{BusyThresholds, Demand, LaneThresholds, Shares};
+use tidegate_core::queue::PoolQueueConfig;
+use tidegate_core::routing::{BusyThresholds, Demand};
 
 /// The name that stands for requests whose model is unknown.
 pub const ANY_MODEL: &str = "*";
 
-/// Thresholds of and demand for one model, for as long as an upstream serves it.
+/// Thresholds of, demand for and queue of one model, for as long as an upstream serves it.
 #[derive(Debug)]
 pub(super) struct Model {
     pub name: Arc<str>,
     pub demand: Demand,
-    thresholds: ArcSwap<LaneThresholds>,
-    shares: Shares,
+    pub queue: Arc<ModelQueue>,
+    thresholds: ArcSwap<BusyThresholds>,
     /// True if its thresholds were changed at run time.
     changed: AtomicBool,
 }
@@ -21,17 +23,22 @@ pub(super) struct Model {
 // === impl Model ===
 
 impl Model {
-    pub fn new(name: &str, thresholds: BusyThresholds, shares: Shares, advice: Duration) -> Self {
+    pub fn new(
+        name: &str,
+        thresholds: BusyThresholds,
+        queue: PoolQueueConfig,
+        advice: Duration,
+    ) -> Self {
         Self {
             name: name.into(),
             demand: Demand::new(advice),
-            thresholds: ArcSwap::from_pointee(LaneThresholds::new(thresholds, shares)),
-            shares,
+            queue: Arc::new(ModelQueue::new(queue)),
+            thresholds: ArcSwap::from_pointee(thresholds),
             changed: AtomicBool::new(false),
         }
     }
 
-    pub fn thresholds(&self) -> LaneThresholds {
+    pub fn thresholds(&self) -> BusyThresholds {
         **self.thresholds.load()
     }
 
@@ -41,6 +48,6 @@ impl Model {
 
     pub fn set_thresholds(&self, thresholds: BusyThresholds) {
         self.changed.store(true, Ordering::Relaxed);
-        self.thresholds.store(Arc::new(LaneThresholds::new(thresholds, self.shares)));
+        self.thresholds.store(Arc::new(thresholds));
     }
 }

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tidegate_core::admission::RetryBounds;
-use tidegate_core::routing::{BusyThresholds, DrainAdvisor, LoadReport, OnSilence, Shares};
+use tidegate_core::queue::PoolQueueConfig;
+use tidegate_core::routing::{BusyThresholds, DrainAdvisor, LoadReport, OnSilence, UpstreamLimit};
 use tokio::sync::Notify;
 
 /// The configuration of a [`WorkerMonitor`].
@@ -21,8 +22,10 @@ pub struct MonitorConfig {
     pub report_ttl: Duration,
     /// The treatment of upstreams without a valid report. Default free.
     pub on_silence: OnSilence,
-    /// The share of each threshold that a priority may use. Default 0.95 for Normal and 0.9 for Low.
-    pub shares: Shares,
+    /// The concurrency limit of each upstream. Default none.
+    pub limit: UpstreamLimit,
+    /// The queue of each model.
+    pub queue: PoolQueueConfig,
     /// The shortest and the longest retry advice.
     pub retry: RetryBounds,
     /// The most models; further models of upstreams are ignored. Default 1,024.
@@ -86,7 +89,8 @@ impl Default for MonitorConfig {
             by_model: BTreeMap::new(),
             report_ttl: Duration::from_secs(5),
             on_silence: OnSilence::Free,
-            shares: Shares::default(),
+            limit: UpstreamLimit::Off,
+            queue: PoolQueueConfig::default(),
             retry: RetryBounds::default(),
             models_max: 1024,
         }
@@ -100,7 +104,7 @@ impl WorkerMonitor {
     #[must_use]
     pub fn new(config: MonitorConfig) -> Self {
         let model = |name: &str, thresholds| {
-            Arc::new(Model::new(name, thresholds, config.shares, config.retry.min))
+            Arc::new(Model::new(name, thresholds, config.queue, config.retry.min))
         };
         let any = model(ANY_MODEL, config.thresholds);
         let mut models = BTreeMap::from([(Arc::clone(&any.name), Arc::clone(&any))]);
@@ -126,10 +130,21 @@ impl WorkerMonitor {
 
     /// Adds an upstream that serves these models, or any if they are unknown. It counts as up at first.
     pub fn add_upstream(&self, name: &str, models: Option<&[String]>) -> UpstreamId {
+        self.add_upstream_with_limit(name, models, self.config.limit)
+    }
+
+    /// Adds an upstream with a concurrency limit of its own.
+    pub fn add_upstream_with_limit(
+        &self,
+        name: &str,
+        models: Option<&[String]>,
+        limit: UpstreamLimit,
+    ) -> UpstreamId {
         let mut edits = self.edits();
         let id = UpstreamId(edits.next);
         edits.next += 1;
-        let upstream = Arc::new(Upstream::new(id, name, self.config.on_silence));
+        let on_silence = self.config.on_silence;
+        let upstream = Arc::new(Upstream::new(id, name, on_silence, limit, self.started));
         upstream.set_models(models.map(names));
         let mut upstreams = self.table.load().upstreams.clone();
         upstreams.insert(id, upstream);
@@ -183,7 +198,7 @@ impl WorkerMonitor {
     pub fn thresholds(&self) -> Vec<(Arc<str>, BusyThresholds)> {
         let table = self.table.load();
         let models = table.pools().map(|pool| &pool.model);
-        models.map(|model| (Arc::clone(&model.name), model.thresholds().all())).collect()
+        models.map(|model| (Arc::clone(&model.name), model.thresholds())).collect()
     }
 
     /// Returns the thresholds of one model.
@@ -192,7 +207,7 @@ impl WorkerMonitor {
     ///
     /// When no such model is known.
     pub fn thresholds_of(&self, model: &str) -> Result<BusyThresholds, UnknownModel> {
-        Ok(find(&self.table.load(), model)?.thresholds().all())
+        Ok(find(&self.table.load(), model)?.thresholds())
     }
 
     /// Waits until some model's thresholds change.
@@ -217,7 +232,7 @@ impl WorkerMonitor {
         let _edits = self.edits();
         let table = self.table.load_full();
         let model = find(&table, model)?;
-        let thresholds = change(model.thresholds().all());
+        let thresholds = change(model.thresholds());
         model.set_thresholds(thresholds);
         // All upstreams: the model of those that serve any model has more than one pool.
         table.upstreams.values().for_each(|upstream| upstream.refresh());
@@ -225,12 +240,13 @@ impl WorkerMonitor {
         Ok(thresholds)
     }
 
-    /// Expires old reports and computes retry advice. Returns the upstreams whose reports expired just now.
+    /// Expires old reports, ends the rounds of limits that are found, and computes retry advice. Returns the
+    /// upstreams whose reports expired just now.
     pub fn tick(&self, now: Duration) -> Vec<Arc<Upstream>> {
         let mut edits = self.edits();
         let table = self.table.load_full();
         let before = now.saturating_sub(self.config.report_ttl);
-        let silent = table.upstreams.values().filter(|upstream| upstream.expire(before));
+        let silent = table.upstreams.values().filter(|upstream| upstream.tick(now, before));
         let silent = silent.cloned().collect();
         edits.advisors.retain(|name, _| table.models.contains_key(name));
         for (name, model) in &table.models {
@@ -295,7 +311,8 @@ impl WorkerMonitor {
     /// Forms all pools again. A model stays known while an upstream serves it, and for good if it was
     /// configured or its thresholds were changed; all within the bound.
     fn rebuild(&self, edits: &Edits, upstreams: BTreeMap<UpstreamId, Arc<Upstream>>) {
-        let mut models = self.table.load().models.clone();
+        let before = self.table.load_full();
+        let mut models = before.models.clone();
         let served: BTreeSet<_> =
             upstreams.values().filter_map(|upstream| upstream.models()).flatten().collect();
         models.retain(|name, model| {
@@ -305,12 +322,19 @@ impl WorkerMonitor {
         for name in served {
             if models.len() <= self.config.models_max && !models.contains_key(&name) {
                 let thresholds = self.config.thresholds;
-                let (shares, first) = (self.config.shares, self.config.retry.min);
-                let model = Model::new(&name, thresholds, shares, first);
+                let (queue, first) = (self.config.queue, self.config.retry.min);
+                let model = Model::new(&name, thresholds, queue, first);
                 models.insert(name, Arc::new(model));
             }
         }
-        self.table.store(Arc::new(Table::new(upstreams, models, &edits.any)));
+        let table = Arc::new(Table::new(upstreams, models, &edits.any));
+        self.table.store(Arc::clone(&table));
+        let is_gone = |name: &Arc<str>| !table.models.contains_key(name);
+        for (_, model) in before.models.iter().filter(|(name, _)| is_gone(name)) {
+            model.queue.move_all();
+        }
+        let now = self.now();
+        table.models.values().for_each(|model| model.queue.serve(now));
     }
 
     fn edits(&self) -> MutexGuard<'_, Edits> {

@@ -4,7 +4,6 @@ use super::model::Model;
 use super::upstream::Upstream;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::admission::MessagePriority;
 use tidegate_core::routing::{self, Availability, Demand};
 
 /// The upstreams of one model.
@@ -44,10 +43,10 @@ impl routing::Pool for PoolView<'_> {
         self.pool.members.get(index).map_or(u64::MAX, |upstream| upstream.cost(self.now))
     }
 
-    fn try_reserve(&mut self, index: usize, judged: MessagePriority) -> Option<Assignment> {
+    fn try_reserve(&mut self, index: usize) -> Option<Assignment> {
         let (upstream, model) = (&self.pool.members[index], &self.pool.model);
-        let ticket = upstream.try_charge(self.ask.charge, model, judged).ok()?;
-        Some(Assignment::new(upstream, model, ticket))
+        let ticket = upstream.try_charge(self.ask.charge, model, self.now).ok()?;
+        Some(Assignment::new(upstream, model, ticket, self.ask.priority, self.now))
     }
 }
 
@@ -55,6 +54,7 @@ impl PoolView<'_> {
     /// Reserves a slot whatever the thresholds say.
     pub fn reserve_anyway(&self, index: usize) -> Assignment {
         let upstream = &self.pool.members[index];
-        Assignment::new(upstream, &self.pool.model, upstream.charge_anyway(self.ask.charge))
+        let ticket = upstream.charge_anyway(self.ask.charge, self.now);
+        Assignment::new(upstream, &self.pool.model, ticket, self.ask.priority, self.now)
     }
 }

@@ -1,14 +1,20 @@
-use super::ask::Ask;
+use super::acquire_error::AcquireError;
+use super::ask::{Ask, OwnedAsk};
 use super::assignment::Assignment;
 use super::monitor::WorkerMonitor;
 use super::pool::{Pool, PoolView};
+use super::queue::{Position, WaitEnd, Waiter};
 use crate::rng::Rng;
+use std::cell::Cell;
+use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
-use tidegate_core::admission::MessagePriority;
+use tidegate_core::queue::{Arrival, NotQueued, Offer};
 use tidegate_core::routing::{Pick, Pool as _, RouteError, RouteQuery, RoutingPolicy};
+use tokio::sync::oneshot;
 
-/// Sends each request to an upstream that has room, or refuses when none has.
+/// Sends each request to an upstream that has room. When none has, the request waits its turn or is refused.
 ///
 /// A slot is reserved in the same step in which it is found free: of many requests at once, exactly as many get
 /// through as there are slots.
@@ -34,10 +40,27 @@ use tidegate_core::routing::{Pick, Pool as _, RouteError, RouteQuery, RoutingPol
 /// ```
 #[derive(Debug)]
 pub struct PushRouter {
+    shared: Arc<Shared>,
+}
+
+/// The parts of a router that requests need while they wait.
+#[derive(Debug)]
+pub(super) struct Shared {
     monitor: Arc<WorkerMonitor>,
     policy: RoutingPolicy,
     rng: Rng,
 }
+
+/// A request that waits for a slot.
+struct RoutedWaiter {
+    router: Arc<Shared>,
+    ask: OwnedAsk,
+    slot: Cell<Option<Assignment>>,
+    turn: oneshot::Sender<Turn>,
+}
+
+/// The end of a wait: a slot, or the reason that there is none.
+type Turn = Result<Assignment, WaitEnd>;
 
 // === impl PushRouter ===
 
@@ -52,16 +75,17 @@ impl PushRouter {
     #[must_use]
     pub fn with_rng(monitor: Arc<WorkerMonitor>, pick: Pick, rng: Rng) -> Self {
         let policy = RoutingPolicy::new(pick, monitor.retry());
-        Self { monitor, policy, rng }
+        Self { shared: Arc::new(Shared { monitor, policy, rng }) }
     }
 
     /// Returns the monitor of the upstreams.
     #[must_use]
     pub fn monitor(&self) -> &Arc<WorkerMonitor> {
-        &self.monitor
+        &self.shared.monitor
     }
 
-    /// Reserves a slot for this request at an upstream that has room.
+    /// Reserves a slot for this request at an upstream that has room. It does not wait, and does not overtake
+    /// requests that do ([`acquire`](Self::acquire)).
     ///
     /// When no upstream can be reached, one that is down is tried: its failure tells the client more than a guess.
     ///
@@ -69,7 +93,7 @@ impl PushRouter {
     ///
     /// When all upstreams are busy, there is none, or all are excluded. Nothing is reserved.
     pub fn route(&self, ask: &Ask<'_>) -> Result<Assignment, RouteError> {
-        self.route_at(ask, self.rng.next_u64(), self.monitor.now())
+        self.route_at(ask, self.shared.rng.next_u64(), self.shared.monitor.now())
     }
 
     /// Does as [`route`](Self::route), with the caller's random number and time.
@@ -83,25 +107,75 @@ impl PushRouter {
         draw: u64,
         now: Duration,
     ) -> Result<Assignment, RouteError> {
-        let table = self.monitor.table();
-        let pool = table.pool(ask.model);
-        let view = &mut PoolView { pool, ask, now };
-        let query = ask.query(draw, now);
-        match self.named(ask) {
-            Some(name) => self.policy.route_to(view, pool.position(name), &query),
-            None => self.policy.route(view, &query),
+        self.shared.route_in_order(ask, draw, now)
+    }
+
+    /// Reserves a slot for this request, and waits for one if it may: in the queue of its model, by priority, for
+    /// as long as `wait_max`. A request that would wait for longer than a few services is refused at once.
+    ///
+    /// # Errors
+    ///
+    /// When all upstreams are busy and it may not wait or waited in vain, there is none, or all are excluded.
+    /// Nothing is reserved.
+    ///
+    /// # Cancel safety
+    ///
+    /// A request that is dropped while it waits leaves the queue at once; a slot that it got goes to the next.
+    pub async fn acquire(
+        &self,
+        ask: &Ask<'_>,
+        wait_max: Duration,
+    ) -> Result<Assignment, AcquireError> {
+        let uncounted = Ask { dry_run: true, ..*ask };
+        let shared = &self.shared;
+        let started = shared.monitor.now();
+        let until = tokio::time::Instant::now() + wait_max;
+        let mut now = started;
+        loop {
+            let overload = match shared.route_in_order(&uncounted, shared.rng.next_u64(), now) {
+                Ok(assignment) => return Ok(assignment),
+                Err(RouteError::Overloaded(overload)) => overload,
+                Err(error) => return Err(AcquireError::Route(error)),
+            };
+            let (position, turn) = match shared.arrive(ask, started + wait_max, now) {
+                Ok(waiting) => waiting,
+                Err(NotQueued { position, wait, .. }) => {
+                    shared.count_refusal(ask);
+                    return Err(AcquireError::Busy { overload, position, wait });
+                }
+            };
+            let end = turn_within(position, turn, until).await;
+            now = shared.monitor.now();
+            let waited = now.saturating_sub(started);
+            let end = match end {
+                Ok(mut assignment) => {
+                    assignment.set_waited(waited);
+                    return Ok(assignment);
+                }
+                Err(end) => end,
+            };
+            if end == WaitEnd::Moved {
+                continue;
+            }
+            shared.count_refusal(ask);
+            let retry_after = self.retry_after(ask.model);
+            return Err(match end {
+                WaitEnd::Expired => AcquireError::Expired { waited, retry_after },
+                _ => AcquireError::Displaced { retry_after },
+            });
         }
     }
 
     /// Reserves a slot whatever the thresholds say, for a dry run. Returns `None` when no upstream is left.
     pub fn route_anyway(&self, ask: &Ask<'_>) -> Option<Assignment> {
-        let now = self.monitor.now();
-        let table = self.monitor.table();
+        let Shared { monitor, policy, rng } = &*self.shared;
+        let now = monitor.now();
+        let table = monitor.table();
         let pool = table.pool(ask.model);
         let view = PoolView { pool, ask, now };
-        let index = match self.named(ask) {
+        let index = match self.shared.named(ask) {
             Some(name) => pool.position(name).filter(|index| !view.is_excluded(*index)),
-            None => self.policy.choose_anyway(&view, &ask.query(self.rng.next_u64(), now)),
+            None => policy.choose_anyway(&view, &ask.query(rng.next_u64())),
         };
         index.map(|index| view.reserve_anyway(index))
     }
@@ -109,28 +183,171 @@ impl PushRouter {
     /// Returns the refusal of a request whose model is unknown, when no upstream has room for any model.
     #[must_use]
     pub fn refusal(&self, ask: &Ask<'_>) -> RouteError {
-        let table = self.monitor.table();
-        let view = PoolView { pool: table.pool(ask.model), ask, now: self.monitor.now() };
-        self.policy.refuse(&view, ask.dry_run)
+        let Shared { monitor, policy, .. } = &*self.shared;
+        let table = monitor.table();
+        let view = PoolView { pool: table.pool(ask.model), ask, now: monitor.now() };
+        policy.refuse(&view, ask.dry_run)
     }
 
-    /// Returns `true` if any upstream has room for a request of this priority, whatever its model. If not, the
+    /// Returns `true` if any upstream has room, whatever the model. If not, and if requests may not wait, a
     /// request can be refused before its model is known.
     #[must_use]
-    pub fn any_room(&self, priority: MessagePriority) -> bool {
-        self.monitor.table().any_room(priority, self.monitor.now())
+    pub fn any_room(&self) -> bool {
+        self.shared.monitor.table().any_room()
     }
 
     /// Returns the wait before a retry of a request for this model: from the rate at which requests end, spread so
     /// that clients that are refused together do not return together.
     #[must_use]
     pub fn retry_after(&self, model: Option<&str>) -> Duration {
-        self.policy.retry_after(&self.monitor.table().pool(model).model.demand)
+        let Shared { monitor, policy, .. } = &*self.shared;
+        policy.retry_after(&monitor.table().pool(model).model.demand)
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// Reserves a slot unless a request that comes first waits.
+    fn route_in_order(
+        &self,
+        ask: &Ask<'_>,
+        draw: u64,
+        now: Duration,
+    ) -> Result<Assignment, RouteError> {
+        let table = self.monitor.table();
+        let pool = table.pool(ask.model);
+        let queue = &pool.model.queue;
+        if !queue.comes_before(ask.priority) {
+            let assignment = self.route_in(pool, ask, draw, now)?;
+            // After the slot is taken: see the queue.
+            fence(Ordering::SeqCst);
+            if !queue.comes_before(ask.priority) {
+                return Ok(assignment);
+            }
+            assignment.give_back();
+        }
+        let view = PoolView { pool, ask, now };
+        // A request that was tried everywhere has nothing to wait for.
+        match (0..pool.members.len()).all(|index| view.is_excluded(index)) {
+            true if !pool.members.is_empty() => Err(RouteError::Exhausted),
+            _ => Err(self.policy.refuse(&view, ask.dry_run)),
+        }
+    }
+
+    fn route_in(
+        &self,
+        pool: &Pool,
+        ask: &Ask<'_>,
+        draw: u64,
+        now: Duration,
+    ) -> Result<Assignment, RouteError> {
+        let view = &mut PoolView { pool, ask, now };
+        let query = ask.query(draw);
+        match self.named(ask) {
+            Some(name) => self.policy.route_to(view, pool.position(name), &query),
+            None => self.policy.route(view, &query),
+        }
+    }
+
+    /// Offers a slot to a request that waits, whose turn it is.
+    pub fn offer(&self, ask: &OwnedAsk, now: Duration) -> Offer<Assignment> {
+        let ask = ask.ask();
+        let table = self.monitor.table();
+        let pool = table.pool(ask.model);
+        if table.is_full(pool) {
+            return Offer::NoSlot;
+        }
+        match self.route_in(pool, &ask, self.rng.next_u64(), now) {
+            Ok(assignment) => Offer::Taken(assignment),
+            Err(_) if table.is_full(pool) => Offer::NoSlot,
+            Err(_) => Offer::NotForThis,
+        }
+    }
+
+    fn arrive(
+        self: &Arc<Self>,
+        ask: &Ask<'_>,
+        until: Duration,
+        now: Duration,
+    ) -> Result<(Position, oneshot::Receiver<Turn>), NotQueued<()>> {
+        let table = self.monitor.table();
+        let model = &table.pool(ask.model).model;
+        let (sender, turn) = oneshot::channel();
+        let waiter = RoutedWaiter {
+            router: Arc::clone(self),
+            ask: ask.into_owned(),
+            slot: Cell::new(None),
+            turn: sender,
+        };
+        let arrival = Arrival {
+            priority: ask.priority,
+            flow: ask.flow,
+            weight: ask.weight,
+            cost: u32::try_from(ask.charge.prefill_tokens).unwrap_or(u32::MAX),
+            bytes: size_of::<RoutedWaiter>() as u64,
+            until,
+            had_turn: !ask.not.is_empty(),
+            item: Box::new(waiter) as Box<dyn Waiter>,
+        };
+        let position = model.queue.arrive(arrival, model.demand.in_flight(), now)?;
+        Ok((position, turn))
+    }
+
+    fn count_refusal(&self, ask: &Ask<'_>) {
+        if !ask.dry_run {
+            self.monitor.table().pool(ask.model).model.demand.count_refusal();
+        }
     }
 
     /// Returns the upstream that the request names, if requests are routed by name.
     fn named<'a>(&self, ask: &Ask<'a>) -> Option<&'a str> {
         ask.direct.filter(|_| self.policy.pick() == Pick::Direct)
+    }
+}
+
+/// Waits for a request's turn until this moment. Dropping the future leaves the queue.
+async fn turn_within(
+    position: Position,
+    mut turn: oneshot::Receiver<Turn>,
+    until: tokio::time::Instant,
+) -> Turn {
+    let ended = match tokio::time::timeout_at(until, &mut turn).await {
+        Ok(ended) => {
+            position.forget();
+            ended
+        }
+        Err(_elapsed) if position.expire() => return Err(WaitEnd::Expired),
+        // Its turn came at the same moment, and is being sent.
+        Err(_elapsed) => turn.await,
+    };
+    ended.unwrap_or(Err(WaitEnd::Displaced))
+}
+
+// === impl RoutedWaiter ===
+
+impl Waiter for RoutedWaiter {
+    fn offer(&self, now: Duration) -> Offer<()> {
+        match self.router.offer(&self.ask, now) {
+            Offer::Taken(assignment) => {
+                self.slot.set(Some(assignment));
+                Offer::Taken(())
+            }
+            Offer::NotForThis => Offer::NotForThis,
+            Offer::NoSlot => Offer::NoSlot,
+        }
+    }
+
+    fn end(self: Box<Self>, end: WaitEnd) {
+        let turn = self.slot.take().ok_or(end);
+        // A request that has left wants no turn: its slot, if it has one, is released here.
+        drop(self.turn.send(turn));
+    }
+}
+
+impl fmt::Debug for RoutedWaiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RoutedWaiter").field("ask", &self.ask).finish_non_exhaustive()
     }
 }
 
@@ -145,7 +362,7 @@ impl Pool {
 // === impl Ask ===
 
 impl Ask<'_> {
-    fn query(&self, draw: u64, now: Duration) -> RouteQuery {
-        RouteQuery { priority: self.priority, dry_run: self.dry_run, draw, now }
+    fn query(&self, draw: u64) -> RouteQuery {
+        RouteQuery { dry_run: self.dry_run, draw }
     }
 }

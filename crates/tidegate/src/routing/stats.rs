@@ -3,6 +3,9 @@ use super::upstream::Upstream;
 use serde::Serialize;
 use std::time::Duration;
 use tidegate_core::admission::MessagePriority;
+use tidegate_core::limit::LimitSnapshot;
+use tidegate_core::outbox::QueueState;
+use tidegate_core::queue::{PoolQueue, PoolQueueTotals};
 use tidegate_core::routing::{BusyThresholds, LoadReport, RankReport, RankView};
 
 /// A snapshot of one upstream.
@@ -16,12 +19,31 @@ pub struct UpstreamLoad {
     pub load_known: bool,
     /// Requests sent that have not ended.
     pub in_flight: u64,
+    /// The most requests that may be in flight; `None` without a limit.
+    pub limit: Option<u32>,
+    /// The limit that is found, and why it moved last; `None` if it is configured.
+    pub found_limit: Option<FoundLimit>,
     /// The time to the first byte, with refusals counted as slow.
     pub latency_us: u64,
     /// The models that it serves; `None` for any.
     pub models: Option<Vec<String>>,
     /// The ranks, by number.
     pub ranks: Vec<RankStats>,
+}
+
+/// A snapshot of a limit that is found.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct FoundLimit {
+    /// The limit that was found, apart from a running experiment.
+    pub found: u32,
+    /// The cause of its last change.
+    pub last_move: &'static str,
+    /// The elasticity of throughput that the last experiment measured.
+    pub elasticity: Option<f64>,
+    /// The typical time of a request without a queue, in milliseconds.
+    pub baseline_ms: Option<f64>,
+    /// True while the upstream does not respond and only probes are sent.
+    pub breaker_open: bool,
 }
 
 /// A snapshot of one rank.
@@ -62,6 +84,28 @@ pub struct ModelStats {
     pub refused: u64,
     /// The mean wait that refused clients are told.
     pub retry_after_ms: u128,
+    /// The queue of the requests that wait for one of its upstreams.
+    pub queue: QueueLoad,
+}
+
+/// A snapshot of the queue of one model.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct QueueLoad {
+    /// Waiting requests of High.
+    pub high: usize,
+    /// Waiting requests of Normal.
+    pub normal: usize,
+    /// Waiting requests of Low.
+    pub low: usize,
+    /// The fill.
+    pub state: QueueState,
+    /// Requests that may wait, without those for a burst.
+    pub size: usize,
+    /// The mean time that a request is at an upstream, in microseconds, once one has ended.
+    pub service_us: Option<u128>,
+    /// Totals of all requests.
+    #[serde(flatten)]
+    pub totals: PoolQueueTotals,
 }
 
 // === impl UpstreamLoad ===
@@ -76,16 +120,34 @@ impl UpstreamLoad {
             prefill_tokens: view.prefill_tokens,
             view,
         };
-        let (load_known, ranks) = upstream
-            .with_account(|account| (account.has_report(), account.ranks().map(rank).collect()));
+        let (load_known, limit, found_limit, ranks) = upstream.with_account(|account| {
+            let (load, found) = (account.load(), account.found_limit().map(FoundLimit::of));
+            (load.has_report(), load.limit(), found, load.ranks().map(rank).collect())
+        });
         Self {
             upstream: upstream.name().to_owned(),
             up: upstream.is_up(),
             load_known,
+            limit,
+            found_limit,
             in_flight: upstream.in_flight(),
             latency_us: upstream.latency_us(now),
             models: upstream.models().map(|names| names.iter().map(ToString::to_string).collect()),
             ranks,
+        }
+    }
+}
+
+// === impl FoundLimit ===
+
+impl FoundLimit {
+    fn of(snapshot: LimitSnapshot) -> Self {
+        Self {
+            found: snapshot.found,
+            last_move: snapshot.last_move.label(),
+            elasticity: snapshot.elasticity,
+            baseline_ms: snapshot.baseline_s.map(|baseline_s| baseline_s * 1e3),
+            breaker_open: snapshot.open,
         }
     }
 }
@@ -98,13 +160,30 @@ impl ModelStats {
         let up = pool.availability.up().len();
         Self {
             model: model.name.to_string(),
-            thresholds: model.thresholds().all(),
+            thresholds: model.thresholds(),
             upstreams: pool.members.len(),
             up,
-            busy: up.saturating_sub(pool.availability.free(MessagePriority::Normal).len()),
+            busy: up.saturating_sub(pool.availability.free().len()),
             in_flight: demand.in_flight(),
             refused: demand.refused(),
             retry_after_ms: demand.advice().as_millis(),
+            queue: model.queue.read(QueueLoad::of),
+        }
+    }
+}
+
+// === impl QueueLoad ===
+
+impl QueueLoad {
+    fn of<T>(queue: &PoolQueue<T>) -> Self {
+        Self {
+            high: queue.waiting(MessagePriority::High),
+            normal: queue.waiting(MessagePriority::Normal),
+            low: queue.waiting(MessagePriority::Low),
+            state: queue.state(),
+            size: queue.config().size,
+            service_us: queue.service().map(|service| service.as_micros()),
+            totals: queue.totals(),
         }
     }
 }

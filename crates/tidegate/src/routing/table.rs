@@ -3,8 +3,6 @@ use super::pool::Pool;
 use super::upstream::{Membership, Upstream, UpstreamId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
-use tidegate_core::admission::MessagePriority;
 use tidegate_core::routing::{Availability, RoutingPolicy};
 
 /// The upstreams of every model at one moment. Replaced as a whole on a change; readers keep the one they loaded.
@@ -75,15 +73,20 @@ impl Table {
     }
 
     /// Returns `true` if any pool has room for a request. If not, its model need not be known.
-    pub fn any_room(&self, priority: MessagePriority, now: Duration) -> bool {
-        let takes = |pool: &Pool| {
-            RoutingPolicy::has_room(&pool.availability, &pool.model.demand, priority, now)
-        };
+    pub fn any_room(&self) -> bool {
+        let takes = |pool: &Pool| RoutingPolicy::has_room(&pool.availability);
         if !self.several {
             return takes(self.pool(None));
         }
         let mut pools = self.by_model.values().chain([&self.all, &self.open]);
         pools.any(|pool| !pool.members.is_empty() && takes(pool))
+    }
+
+    /// Returns `true` if no request that waits beside one of this pool could find room: one queue may serve two
+    /// pools, one of which is a part of all upstreams.
+    pub fn is_full(&self, pool: &Pool) -> bool {
+        let widest = if Arc::ptr_eq(&pool.model, &self.all.model) { &self.all } else { pool };
+        !RoutingPolicy::has_room(&widest.availability)
     }
 
     /// Returns the pools by model, and the pool of [`ANY_MODEL`] if requests come to it.

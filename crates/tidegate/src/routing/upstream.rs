@@ -1,11 +1,12 @@
 use super::model::Model;
-use std::sync::atomic::{AtomicU64, Ordering};
+use arc_swap::ArcSwap;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use tidegate_core::admission::MessagePriority;
+use std::time::{Duration, Instant};
+use tidegate_core::limit::UpstreamOutcome;
 use tidegate_core::routing::{
-    Answer, Availability, AvailabilityEntry, Charge, ChargeTicket, Latency, LoadAccount,
-    LoadReport, OnSilence, Standing,
+    Answer, Availability, AvailabilityEntry, Charge, Latency, LoadReport, OnSilence, Standing,
+    UpstreamAccount, UpstreamLimit, UpstreamTicket,
 };
 
 /// The identity of an upstream within its monitor.
@@ -18,7 +19,11 @@ pub struct UpstreamId(pub usize);
 pub struct Upstream {
     id: UpstreamId,
     name: Arc<str>,
+    /// The moment from which its monitor counts the time.
+    started: Instant,
     state: Mutex<State>,
+    /// The models of the pools that it belongs to, which may have requests that wait for it.
+    pools: ArcSwap<Vec<Arc<Model>>>,
     in_flight: AtomicU64,
     requests: AtomicU64,
     latency: [AtomicU64; 2],
@@ -26,7 +31,7 @@ pub struct Upstream {
 
 #[derive(Debug)]
 struct State {
-    account: LoadAccount,
+    account: UpstreamAccount,
     up: bool,
     /// The models that it serves; `None` for any.
     models: Option<Vec<Arc<str>>>,
@@ -44,16 +49,21 @@ pub(super) struct Membership {
 // === impl Upstream ===
 
 impl Upstream {
-    pub(super) fn new(id: UpstreamId, name: &str, on_silence: OnSilence) -> Self {
+    pub(super) fn new(
+        id: UpstreamId,
+        name: &str,
+        on_silence: OnSilence,
+        limit: UpstreamLimit,
+        started: Instant,
+    ) -> Self {
+        let account = UpstreamAccount::new(on_silence, limit);
+        let memberships = Vec::new();
         Self {
             id,
             name: name.into(),
-            state: Mutex::new(State {
-                account: LoadAccount::new(on_silence),
-                up: true,
-                models: None,
-                memberships: Vec::new(),
-            }),
+            started,
+            pools: ArcSwap::default(),
+            state: Mutex::new(State { account, up: true, models: None, memberships }),
             in_flight: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             latency: Latency::default().into_words().map(AtomicU64::new),
@@ -105,45 +115,86 @@ impl Upstream {
         &self,
         charge: Charge,
         model: &Model,
-        priority: MessagePriority,
-    ) -> Result<ChargeTicket, Standing> {
+        now: Duration,
+    ) -> Result<UpstreamTicket, Standing> {
         let thresholds = model.thresholds();
-        self.change(|state| state.account.try_charge(charge, thresholds.of(priority)))
+        self.change(|state| state.account.try_charge(charge, &thresholds, now))
     }
 
-    pub(super) fn charge_anyway(&self, charge: Charge) -> ChargeTicket {
-        self.change(|state| state.account.charge_anyway(charge))
+    pub(super) fn charge_anyway(&self, charge: Charge, now: Duration) -> UpstreamTicket {
+        self.change(|state| state.account.charge_anyway(charge, now))
     }
 
-    pub(super) fn sent(&self, ticket: &mut ChargeTicket, now: Duration) {
+    pub(super) fn sent(&self, ticket: &mut UpstreamTicket, now: Duration) {
         // The load is the same before and after: nothing to publish.
         self.lock().account.sent(ticket, now);
     }
 
-    pub(super) fn prefilled(&self, ticket: &mut ChargeTicket) {
+    pub(super) fn prefilled(&self, ticket: &mut UpstreamTicket) {
         self.change(|state| state.account.prefilled(ticket));
     }
 
-    pub(super) fn release(&self, ticket: ChargeTicket) {
-        self.change(|state| state.account.release(ticket));
+    pub(super) fn release(&self, ticket: UpstreamTicket, outcome: UpstreamOutcome, now: Duration) {
+        let is_awaited = self.is_awaited();
+        self.change(|state| state.account.release(ticket, outcome, is_awaited, now));
+        self.serve_waiting(now);
+    }
+
+    /// Lets time pass: expires reports made before this, and ends the rounds of the limit. Returns `true` if any
+    /// report was valid until now.
+    pub(super) fn tick(&self, now: Duration, expire_before: Duration) -> bool {
+        let is_awaited = self.is_awaited();
+        let expired = self.change(|state| state.account.tick(now, expire_before, is_awaited));
+        self.serve_waiting(now);
+        expired
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.pools.load().iter().any(|model| model.queue.most_urgent().is_some())
     }
 
     pub(super) fn record_report(&self, rank: usize, report: LoadReport, at: Duration) {
-        self.change(|state| state.account.record_report(rank, report, at));
+        let now = self.now();
+        self.change(|state| state.account.record_report(rank, report, at, now));
+        self.serve_waiting(now);
     }
 
     pub(super) fn keep_ranks(&self, ranks: &[usize]) {
         self.change(|state| state.account.keep_ranks(ranks));
-    }
-
-    /// Expires reports made before this. Returns `true` if any was valid until now.
-    pub(super) fn expire(&self, before: Duration) -> bool {
-        self.change(|state| state.account.expire(before))
+        self.serve_waiting(self.now());
     }
 
     /// Returns `true` if the state changed.
     pub(super) fn set_up(&self, up: bool) -> bool {
-        self.change(|state| std::mem::replace(&mut state.up, up) != up)
+        let changed = self.change(|state| std::mem::replace(&mut state.up, up) != up);
+        if changed && up {
+            // One that comes back is used at once: how it failed says nothing about it now.
+            self.store_latency(Latency::default());
+        }
+        self.serve_waiting(self.now());
+        changed
+    }
+
+    /// Returns the time as its monitor counts it.
+    pub(super) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Serves the requests that wait for one of its pools, the most urgent pool first. Call it after a slot may
+    /// have become free, without the lock.
+    pub(super) fn serve_waiting(&self, now: Duration) {
+        // Before the bands are read: see the queue.
+        fence(Ordering::SeqCst);
+        let pools = self.pools.load();
+        let waits = |model: &&Arc<Model>| model.queue.most_urgent().is_some();
+        if pools.iter().find(waits).is_none() {
+            return;
+        }
+        let mut waiting: Vec<_> = pools.iter().filter(waits).collect();
+        waiting.sort_by_key(|model| model.queue.most_urgent().unwrap_or(u32::MAX));
+        for model in waiting {
+            model.queue.serve(now);
+        }
     }
 
     /// Returns `true` if the models changed.
@@ -160,6 +211,13 @@ impl Upstream {
 
     /// Joins these pools, and leaves all others.
     pub(super) fn join(&self, memberships: Vec<Membership>) {
+        let mut models: Vec<Arc<Model>> = Vec::new();
+        for Membership { model, .. } in &memberships {
+            if !models.iter().any(|known| Arc::ptr_eq(known, model)) {
+                models.push(Arc::clone(model));
+            }
+        }
+        self.pools.store(Arc::new(models));
         self.change(|state| state.memberships = memberships);
     }
 
@@ -170,18 +228,23 @@ impl Upstream {
                 membership.entry.set_thresholds(membership.model.thresholds());
             }
         });
+        self.serve_waiting(self.now());
     }
 
     pub(super) fn observe(&self, answer: Answer, now: Duration) {
         let _state = self.lock();
         let mut latency = self.latency();
         latency.observe(answer, now);
+        self.store_latency(latency);
+    }
+
+    fn store_latency(&self, latency: Latency) {
         for (cell, word) in self.latency.iter().zip(latency.into_words()) {
             cell.store(word, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn with_account<R>(&self, read: impl FnOnce(&LoadAccount) -> R) -> R {
+    pub(super) fn with_account<R>(&self, read: impl FnOnce(&UpstreamAccount) -> R) -> R {
         read(&self.lock().account)
     }
 
@@ -193,8 +256,8 @@ impl Upstream {
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.lock();
         let result = change(&mut state);
-        self.in_flight.store(state.account.outstanding(), Ordering::Relaxed);
-        let requests = state.account.requests();
+        self.in_flight.store(state.account.load().outstanding(), Ordering::Relaxed);
+        let requests = state.account.load().requests();
         self.requests.store(requests, Ordering::Relaxed);
         state.publish(requests);
         result
@@ -220,7 +283,7 @@ impl Membership {
 impl State {
     fn publish(&mut self, requests: u64) {
         for Membership { availability, entry, .. } in &mut self.memberships {
-            let shown = entry.judge(&self.account, self.up);
+            let shown = entry.judge(self.account.load(), self.up);
             entry.publish(availability, shown, requests);
         }
     }

@@ -1,5 +1,6 @@
-//! The tower layer: when it admits, what it holds, and when it lets go.
+//! The tower layers: when they admit, what they hold, and when they let go.
 
+mod adaptive_limit;
 mod outcomes;
 mod over_loopback;
 mod readiness;

@@ -74,7 +74,7 @@ async fn the_body_says_what_the_body_inside_says() {
 fn wait_ms<B>(response: &Response<B>) -> u64 {
     let field =
         |name| response.headers()[name].to_str().expect("text").parse::<u64>().expect("a number");
-    let wait_ms = field("tidegate-retry-after-ms");
+    let wait_ms = field("retry-after-ms");
     assert_eq!(field("retry-after"), wait_ms.div_ceil(1000), "whole seconds, rounded up");
     wait_ms
 }

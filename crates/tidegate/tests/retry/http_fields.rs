@@ -47,7 +47,7 @@ async fn seconds_are_waited() {
 
 #[tokio::test(start_paused = true)]
 async fn milliseconds_are_preferred_to_the_seconds_they_were_rounded_to() {
-    let fields = [("retry-after", "60"), ("tidegate-retry-after-ms", "1500")];
+    let fields = [("retry-after", "60"), ("retry-after-ms", "1500")];
     let answered = refused_once(529, &fields).await;
     assert!((1.5..=3.0).contains(&answered.elapsed.as_secs_f64()), "{:?}", answered.elapsed);
 }
@@ -79,7 +79,7 @@ async fn a_date_without_the_server_s_clock_is_waited_for_by_ours() {
 async fn garbage_is_as_good_as_no_word() {
     for garbage in ["", "soon", "-5", "1e9", "\u{ff11}", "Sun, 99 Nov 1994 08:49:37 GMT", "5, 6"] {
         let start = Instant::now();
-        let fields = [("retry-after", garbage), ("tidegate-retry-after-ms", garbage)];
+        let fields = [("retry-after", garbage), ("retry-after-ms", garbage)];
         let answered = refused_once(503, &fields).await;
         assert_eq!(answered.value.status(), StatusCode::OK, "{garbage}");
         let took = start.elapsed();

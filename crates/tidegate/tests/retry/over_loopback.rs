@@ -93,7 +93,7 @@ struct Server {
 
 fn refusal(wait_ms: u64) -> Response<Body> {
     let answer = Response::builder().status(503).header("retry-after", wait_ms.div_ceil(1_000));
-    answer.header("tidegate-retry-after-ms", wait_ms).body(Body::default()).expect("a response")
+    answer.header("retry-after-ms", wait_ms).body(Body::default()).expect("a response")
 }
 
 #[tokio::test]

@@ -2,5 +2,6 @@
 
 mod models;
 mod overshoot;
+mod queueing;
 mod recovery;
 mod support;

@@ -1,7 +1,6 @@
 use crate::support::{blocks, kv, ms, requests, router};
 use std::sync::{Arc, Barrier};
 use std::thread;
-use tidegate::MessagePriority;
 use tidegate::routing::{Ask, BusyThresholds, Charge, LoadReport, Pick, PushRouter};
 
 const AT_ONCE: u64 = 200;
@@ -73,16 +72,4 @@ fn the_same_by_prefill_tokens() {
     let held: Vec<_> =
         (0..AT_ONCE).filter_map(|chance| router.route_at(&ask, chance, ms(100)).ok()).collect();
     assert_eq!(held.len(), 32);
-}
-
-#[test]
-fn low_leaves_a_tenth_of_every_threshold_to_the_others() {
-    let (router, _) = router(Pick::PowerOfTwo, requests(20), 1);
-    let of = |priority| {
-        let ask = Ask { priority, ..Ask::default() };
-        (0..AT_ONCE).filter_map(|_| router.route(&ask).ok()).collect::<Vec<_>>()
-    };
-    let low = of(MessagePriority::Low);
-    let normal = of(MessagePriority::Normal);
-    assert_eq!((low.len(), normal.len()), (18, 2));
 }

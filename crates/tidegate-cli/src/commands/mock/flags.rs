@@ -106,6 +106,7 @@ impl MockFlags {
                 seed: self.speed.seed,
             },
             metrics: self.metrics,
+            thrash_above: None,
             faults: self.faults,
         }
     }

@@ -79,7 +79,7 @@ pub struct SimFlags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub upstreams: Option<u16>,
     /// Plant a defect in the gateway, to test the invariants: raced_limit, shed_critical,
-    /// leaked_permit, unbounded_queue, latched_busy, upside_down
+    /// leaked_permit, unbounded_queue, latched_busy, upside_down, ghost_waiter, lost_wakeup
     #[arg(long, value_name = "FLAW", requires = "scenario", conflicts_with = "compare")]
     pub plant: Option<Flaw>,
     /// Compare settings. pick=power_of_two,round_robin,random,least_loaded or sharing=strict,borrow: in a gateway

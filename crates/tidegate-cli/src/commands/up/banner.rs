@@ -1,6 +1,6 @@
 use crate::banner::{Ports, Sandbox, chat_line};
 use std::fmt::{self, Write as _};
-use tidegate_server::config::{Config, masked};
+use tidegate_server::config::{Config, LimitSetting, masked};
 use tidegate_server::node::Node;
 use tidegate_server::routing::BusyThresholds;
 use tidegate_server::tasks::execution::CapacityReport;
@@ -75,6 +75,22 @@ impl Banner<'_> {
         write!(f, "{}", Sandbox(&capacity.sandbox))
     }
 
+    /// The limit of each upstream.
+    fn limit(&self) -> String {
+        let routing = &self.config.routing;
+        let own = self.config.upstreams.iter().filter(|upstream| upstream.limit.is_some()).count();
+        let mut text = match routing.limit {
+            LimitSetting::Auto => "found by itself (--limit N to set it)".to_owned(),
+            LimitSetting::Fixed(limit) => format!("{limit} requests at each upstream"),
+            LimitSetting::Off => "off: upstreams are sent everything (--limit auto)".to_owned(),
+        };
+        if own > 0 {
+            // Writing to a String can't fail.
+            let _ = write!(text, "; {own} upstreams have their own");
+        }
+        text
+    }
+
     /// Conditions under which an upstream is busy.
     fn busy(&self) -> String {
         let BusyThresholds { active_decode_blocks, active_prefill_tokens, active_requests } =
@@ -107,6 +123,7 @@ impl fmt::Display for Banner<'_> {
         )?;
         writeln!(f, "  upstreams  {}", self.upstreams())?;
         writeln!(f, "  limits     {}", self.limits())?;
+        writeln!(f, "  limit      {}", self.limit())?;
         writeln!(f, "  busy       {}", self.busy())?;
         if let Some(view) = self.node.ingest() {
             write!(f, "{}", Ports { view, config: &self.config.ingest })?;

@@ -57,6 +57,8 @@ fn start_demo(config: &mut Config) -> Result<Vec<Mock>, Failure> {
         host: mock.address().ip().to_string(),
         port: mock.address().port(),
         models: None,
+        limit: None,
+        limit_preset: None,
     }));
     Ok(mocks)
 }

@@ -1,8 +1,6 @@
 use super::free_set::FreeSet;
-use super::lanes::{HIGHEST, LANES, lane};
 use super::loads::Loads;
 use super::upstream_state::UpstreamState;
-use crate::admission::MessagePriority;
 use crate::routing::load::Standing;
 use crate::routing::thresholds::Threshold;
 use crate::sync::{AtomicU64, Ordering};
@@ -11,9 +9,9 @@ use crate::sync::{AtomicU64, Ordering};
 /// ([`AvailabilityEntry`](super::AvailabilityEntry)); routing reads it without a lock.
 #[derive(Debug)]
 pub struct Availability {
-    free: [FreeSet; LANES],
+    free: FreeSet,
     up: FreeSet,
-    loads: [Loads; LANES],
+    loads: Loads,
     /// The standing of each upstream, by code.
     standing: Vec<AtomicU64>,
     /// The number of upstreams that are up, by the code of their standing.
@@ -27,9 +25,9 @@ impl Availability {
     #[must_use]
     pub fn new(size: usize) -> Self {
         Self {
-            free: std::array::from_fn(|_| FreeSet::new(size)),
+            free: FreeSet::new(size),
             up: FreeSet::new(size),
-            loads: std::array::from_fn(|_| Loads::new(size)),
+            loads: Loads::new(size),
             standing: (0..size).map(|_| AtomicU64::new(DOWN)).collect(),
             counts: std::array::from_fn(|_| AtomicU64::new(0)),
         }
@@ -41,16 +39,16 @@ impl Availability {
         self.standing.len()
     }
 
-    /// Returns the upstreams that have room for this priority.
+    /// Returns the upstreams that have room.
     #[must_use]
-    pub fn free(&self, priority: MessagePriority) -> &FreeSet {
-        &self.free[lane(priority)]
+    pub fn free(&self) -> &FreeSet {
+        &self.free
     }
 
-    /// Returns the load of the upstreams that have room for this priority.
+    /// Returns the load of the upstreams that have room.
     #[must_use]
-    pub fn loads(&self, priority: MessagePriority) -> &Loads {
-        &self.loads[lane(priority)]
+    pub fn loads(&self) -> &Loads {
+        &self.loads
     }
 
     /// Returns the upstreams that are up.
@@ -59,7 +57,7 @@ impl Availability {
         &self.up
     }
 
-    /// Returns the standing of one upstream by the thresholds as they were set.
+    /// Returns the standing of one upstream.
     #[must_use]
     pub fn standing(&self, index: usize) -> Standing {
         self.standing.get(index).map_or(Standing::Free, |code| named(code.load(Ordering::Relaxed)))
@@ -75,11 +73,9 @@ impl Availability {
     /// Shows the state of one upstream.
     pub(super) fn show(&self, index: usize, shown: UpstreamState) {
         self.up.set(index, shown.up);
-        for (set, free) in self.free.iter().zip(shown.free()) {
-            set.set(index, free);
-        }
+        self.free.set(index, shown.is_free());
         let Some(cell) = self.standing.get(index) else { return };
-        let is_up = code(shown.standings[HIGHEST]).filter(|_| shown.up);
+        let is_up = code(shown.standing).filter(|_| shown.up);
         let new = is_up.map_or(DOWN, |code| code as u64);
         let old = cell.load(Ordering::Relaxed);
         cell.store(new, Ordering::Relaxed);
@@ -93,22 +89,21 @@ impl Availability {
 
     /// Shows the load of one upstream, which changes with every request.
     pub(super) fn show_load(&self, index: usize, shown: UpstreamState, requests: u64) {
-        for (loads, free) in self.loads.iter().zip(shown.free()) {
-            loads.set(index, free.then_some(requests));
-        }
+        self.loads.set(index, shown.is_free().then_some(requests));
     }
 }
 
 /// The code of an upstream that is not up; it is counted nowhere.
 const DOWN: u64 = u64::MAX;
 
-const CODES: [Standing; 6] = [
+const CODES: [Standing; 7] = [
     Standing::Free,
     Standing::Silent,
     Standing::NotReady,
     Standing::Busy(Threshold::ActiveDecodeBlocks),
     Standing::Busy(Threshold::ActivePrefillTokens),
     Standing::Busy(Threshold::ActiveRequests),
+    Standing::Busy(Threshold::ConcurrencyLimit),
 ];
 
 fn code(standing: Standing) -> Option<usize> {
@@ -121,10 +116,10 @@ fn named(code: u64) -> Standing {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AvailabilityEntry, LaneThresholds};
+    use super::super::AvailabilityEntry;
     use super::*;
     use crate::routing::load::{Charge, LoadAccount, OnSilence};
-    use crate::routing::thresholds::{BusyThresholds, Shares};
+    use crate::routing::thresholds::BusyThresholds;
 
     #[test]
     fn every_standing_survives_its_code() {
@@ -134,26 +129,23 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_leaves_the_free_sets_lane_by_lane_and_counts_once() {
-        use MessagePriority::{High, Low, Normal};
+    fn an_upstream_leaves_the_free_set_when_it_is_full_and_counts_once() {
         let thresholds = BusyThresholds { active_requests: Some(2), ..BusyThresholds::OFF };
         let availability = Availability::new(1);
-        let mut entry =
-            AvailabilityEntry::new(0, LaneThresholds::new(thresholds, Shares::default()));
+        let mut entry = AvailabilityEntry::new(0, thresholds);
         let mut account = LoadAccount::new(OnSilence::Free);
         let mut show = |account: &LoadAccount, up| {
             let shown = entry.judge(account, up);
             entry.publish(&availability, shown, account.requests());
-            [Low, Normal, High].map(|priority| availability.free(priority).contains(0))
+            availability.free().contains(0)
         };
-        assert_eq!(show(&account, true), [true; 3]);
         let _first = account.charge_anyway(Charge::LEAST);
-        assert_eq!(show(&account, true), [false, true, true], "Low leaves one of two");
+        assert!(show(&account, true));
         let _second = account.charge_anyway(Charge::LEAST);
-        assert_eq!(show(&account, true), [false; 3]);
+        assert!(!show(&account, true));
         let busy = Standing::Busy(Threshold::ActiveRequests);
         assert_eq!((availability.standing(0), availability.count(busy)), (busy, 1));
-        assert_eq!(show(&account, false), [false; 3]);
+        assert!(!show(&account, false));
         assert_eq!((availability.up().len(), availability.count(busy)), (0, 0));
     }
 }

@@ -1,14 +1,14 @@
 use super::board::Availability;
-use super::lanes::LaneThresholds;
 use super::upstream_state::UpstreamState;
 use crate::routing::load::{Charge, LoadAccount};
+use crate::routing::thresholds::BusyThresholds;
 
 /// One upstream's entry in the [`Availability`] of a pool. Its owner keeps it beside the upstream's load and
 /// publishes after each change.
 #[derive(Debug)]
 pub struct AvailabilityEntry {
     index: usize,
-    thresholds: LaneThresholds,
+    thresholds: BusyThresholds,
     shown: Option<UpstreamState>,
 }
 
@@ -17,12 +17,12 @@ pub struct AvailabilityEntry {
 impl AvailabilityEntry {
     /// Creates the entry at `index` of a pool whose model has these thresholds. Nothing is published yet.
     #[must_use]
-    pub fn new(index: usize, thresholds: LaneThresholds) -> Self {
+    pub fn new(index: usize, thresholds: BusyThresholds) -> Self {
         Self { index, thresholds, shown: None }
     }
 
     /// Replaces the thresholds; effective with the next publication.
-    pub fn set_thresholds(&mut self, thresholds: LaneThresholds) {
+    pub fn set_thresholds(&mut self, thresholds: BusyThresholds) {
         self.thresholds = thresholds;
     }
 
@@ -32,11 +32,10 @@ impl AvailabilityEntry {
         self.shown
     }
 
-    /// Judges the upstream towards the smallest request of each priority.
+    /// Judges the upstream towards the smallest request.
     #[must_use]
     pub fn judge(&self, account: &LoadAccount, up: bool) -> UpstreamState {
-        let standing = |thresholds: &_| account.standing(Charge::LEAST, thresholds);
-        UpstreamState { up, standings: self.thresholds.standings(standing) }
+        UpstreamState { up, standing: account.standing(Charge::LEAST, &self.thresholds) }
     }
 
     /// Publishes the upstream's state and number of requests. Only one thread at a time may call it for one

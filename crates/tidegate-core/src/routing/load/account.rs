@@ -35,6 +35,10 @@ pub struct LoadAccount {
     /// The ranks by the numbers in their reports, which need not start at zero.
     ranks: Vec<(usize, RankLoad)>,
     on_silence: OnSilence,
+    /// Requests that may be outstanding at once, over all ranks.
+    limit: Option<u32>,
+    /// True if requests of other senders count toward the limit, as far as they are reported.
+    limits_all_senders: bool,
     /// Blocks that a request takes for each that was guessed, learned from reports.
     blocks_for_each_guessed: Option<f64>,
 }
@@ -82,7 +86,27 @@ impl LoadAccount {
     /// Creates the account of an upstream with one rank and no report.
     #[must_use]
     pub fn new(on_silence: OnSilence) -> Self {
-        Self { ranks: vec![(0, RankLoad::default())], on_silence, blocks_for_each_guessed: None }
+        let ranks = vec![(0, RankLoad::default())];
+        let (limit, limits_all_senders) = (None, false);
+        Self { ranks, on_silence, limit, limits_all_senders, blocks_for_each_guessed: None }
+    }
+
+    /// Returns the concurrency limit.
+    #[must_use]
+    pub fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
+    /// Sets the concurrency limit: the most requests that may be outstanding at once. Requests beyond a lower
+    /// limit stay charged until they end.
+    pub fn set_limit(&mut self, limit: Option<u32>) {
+        (self.limit, self.limits_all_senders) = (limit, false);
+    }
+
+    /// Sets the most requests that may be at the upstream at once, those of other senders included as far as they
+    /// are reported.
+    pub fn set_limit_of_all_senders(&mut self, limit: u32) {
+        (self.limit, self.limits_all_senders) = (Some(limit), true);
     }
 
     /// Returns the expected cost of a request here: the guess, corrected by the cost of earlier requests.
@@ -102,6 +126,9 @@ impl LoadAccount {
         guess: Charge,
         thresholds: &BusyThresholds,
     ) -> Result<ChargeTicket, Standing> {
+        if self.is_at_limit() {
+            return Err(Standing::Busy(Threshold::ConcurrencyLimit));
+        }
         let charge = self.estimate(guess);
         let free = |rank: &RankLoad| self.rank_standing(rank, charge, thresholds) == Standing::Free;
         let takes = self.ranks.iter().enumerate().filter(|(_, (_, rank))| free(rank));
@@ -172,10 +199,15 @@ impl LoadAccount {
     /// Returns the standing of the upstream towards a request.
     #[must_use]
     pub fn standing(&self, charge: Charge, thresholds: &BusyThresholds) -> Standing {
-        if thresholds.are_off() {
-            // The hot path of a gateway without thresholds: only readiness matters.
+        let at_limit = self.is_at_limit();
+        if thresholds.are_off() || at_limit {
+            // The hot path of a gateway without thresholds: only readiness and the limit matter.
             let ready = self.ranks.iter().any(|(_, rank)| rank.is_ready());
-            return if ready { Standing::Free } else { Standing::NotReady };
+            return match (ready, at_limit) {
+                (false, _) => Standing::NotReady,
+                (true, true) => Standing::Busy(Threshold::ConcurrencyLimit),
+                (true, false) => Standing::Free,
+            };
         }
         let mut standing = Standing::NotReady;
         for (_, rank) in &self.ranks {
@@ -215,6 +247,14 @@ impl LoadAccount {
     #[must_use]
     pub fn has_report(&self) -> bool {
         self.ranks.iter().any(|(_, rank)| rank.report().is_some())
+    }
+
+    fn is_at_limit(&self) -> bool {
+        let there = || match self.limits_all_senders {
+            true => self.requests(),
+            false => self.outstanding(),
+        };
+        self.limit.is_some_and(|limit| there() >= u64::from(limit))
     }
 
     fn rank_standing(
@@ -317,6 +357,28 @@ mod tests {
             (0..200).filter_map(|_| account.try_charge(Charge::LEAST, &half()).ok()).collect();
         assert_eq!(tickets.len(), 32);
         assert_eq!(tickets.iter().filter(|ticket| ticket.rank() == 0).count(), 16);
+    }
+
+    #[test]
+    fn a_limit_is_exact_over_all_ranks_and_can_change_under_load() {
+        let mut account = LoadAccount::new(OnSilence::Free);
+        account.record_report(0, kv(0, 32), NOW);
+        account.record_report(1, kv(0, 32), NOW);
+        account.set_limit(Some(3));
+        let take = |account: &mut LoadAccount| {
+            let more = || account.try_charge(Charge::LEAST, &BusyThresholds::OFF).ok();
+            std::iter::from_fn(more).collect::<Vec<_>>()
+        };
+        let mut tickets = take(&mut account);
+        assert_eq!(tickets.len(), 3);
+        let full = Standing::Busy(Threshold::ConcurrencyLimit);
+        assert_eq!(account.standing(Charge::LEAST, &BusyThresholds::OFF), full);
+        assert_eq!(account.standing(Charge::LEAST, &half()), full);
+        account.set_limit(Some(1));
+        tickets.drain(..2).for_each(|ticket| account.release(ticket));
+        assert_eq!(account.standing(Charge::LEAST, &BusyThresholds::OFF), full, "one is there");
+        account.set_limit(None);
+        assert_eq!(account.standing(Charge::LEAST, &BusyThresholds::OFF), Standing::Free);
     }
 
     #[test]

@@ -7,9 +7,11 @@ mod charge;
 mod rank;
 mod report;
 mod sums;
+mod upstream_account;
 mod view;
 
 pub use account::{ChargeTicket, LoadAccount, OnSilence, RANKS_MAX, RankReport, Standing};
 pub use charge::{Charge, ChargeRule};
 pub use report::{KvUsage, LoadReport};
+pub use upstream_account::{UpstreamAccount, UpstreamLimit, UpstreamTicket};
 pub use view::RankView;

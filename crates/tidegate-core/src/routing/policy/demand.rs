@@ -1,15 +1,11 @@
 use super::drain::DrainAdvisor;
-use crate::admission::MessagePriority;
-use crate::routing::thresholds::LastHighRequest;
 use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Requests for one model: how many are in flight, ended and were refused, when High asked last, and the retry
-/// advice that follows from it. Shared between threads without a lock.
+/// Requests for one model: how many are in flight, ended and were refused, and the retry advice that follows
+/// from it. Shared between threads without a lock.
 #[derive(Debug)]
 pub struct Demand {
-    /// Two threads that note High at once may lose one of two moments that are the same.
-    high_asked: AtomicU64,
     in_flight: AtomicU64,
     ended: AtomicU64,
     refused: AtomicU64,
@@ -23,24 +19,11 @@ impl Demand {
     #[must_use]
     pub fn new(advice: Duration) -> Self {
         Self {
-            high_asked: AtomicU64::new(LastHighRequest::default().into_word()),
             in_flight: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             advice_us: AtomicU64::new(micros(advice)),
         }
-    }
-
-    /// Notes a request, and returns the priority by whose share of the thresholds it is judged.
-    pub fn judge(&self, priority: MessagePriority, now: Duration) -> MessagePriority {
-        let before = self.high_asked.load(Ordering::Relaxed);
-        let mut asked = LastHighRequest::from_word(before);
-        let judged = asked.judge(priority, now);
-        let after = asked.into_word();
-        if after != before {
-            self.high_asked.store(after, Ordering::Relaxed);
-        }
-        judged
     }
 
     /// Counts a reservation.
@@ -54,7 +37,8 @@ impl Demand {
         self.ended.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_refusal(&self) {
+    /// Counts a request that was refused because all upstreams are busy.
+    pub fn count_refusal(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -32,8 +32,15 @@ impl Latency {
     /// Records an answer at `now`.
     pub fn observe(&mut self, answer: Answer, now: Duration) {
         let known_us = self.estimate_at(now);
+        let since_us = micros(now).saturating_sub(self.at_us);
         let seen_us = match answer {
             Answer::Began(after) => micros(after),
+            // The requests that break off at once in an outage are one event: one penalty in its own time.
+            Answer::Refused
+                if self.estimate_us >= micros(PENALTY) && since_us < micros(PENALTY) =>
+            {
+                return;
+            }
             Answer::Refused => micros(PENALTY).max(known_us.saturating_mul(2)),
         };
         let cap_us = micros(PENALTY) * 60;
@@ -82,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn who_refuses_fast_looks_slow_and_is_asked_again_later() {
+    fn an_upstream_that_refuses_fast_looks_slow_and_is_asked_again_later() {
         let (mut honest, mut refuser) = (Latency::default(), Latency::default());
         for second in 1..10 {
             honest.observe(Answer::Began(Duration::from_millis(200)), s(second));
@@ -92,6 +99,17 @@ mod tests {
         // It rises no further than a minute, and the silence of ten more is enough to be forgotten.
         assert!(refuser.estimate_at(s(10)) <= 60_000_000);
         assert!(refuser.estimate_at(s(6_000)) < 150_000, "{}", refuser.estimate_at(s(6_000)));
+    }
+
+    #[test]
+    fn the_requests_that_break_off_in_one_outage_are_one_penalty() {
+        let mut latency = Latency::default();
+        for ms in 0..500 {
+            latency.observe(Answer::Refused, s(10) + Duration::from_millis(ms));
+        }
+        assert_eq!(latency.estimate_at(s(10)), 1_000_000);
+        latency.observe(Answer::Refused, s(11));
+        assert!(latency.estimate_at(s(11)) > 1_800_000, "it still refuses a second later");
     }
 
     #[test]

@@ -1,7 +1,5 @@
 use super::demand::Demand;
-use crate::admission::MessagePriority;
 use crate::routing::availability::Availability;
-use std::time::Duration;
 
 /// The upstreams of one model, as [`RoutingPolicy`](super::RoutingPolicy) sees them for one request.
 pub trait Pool {
@@ -20,19 +18,15 @@ pub trait Pool {
     /// Returns the expected wait at an upstream: in flight times latency. Lower is better.
     fn cost(&self, index: usize) -> u64;
 
-    /// Reserves a slot at an upstream within the thresholds of this priority, in one step with the check.
-    fn try_reserve(&mut self, index: usize, judged: MessagePriority) -> Option<Self::Reservation>;
+    /// Reserves a slot at an upstream within its thresholds and limit, in one step with the check.
+    fn try_reserve(&mut self, index: usize) -> Option<Self::Reservation>;
 }
 
 /// One request to route.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteQuery {
-    /// The priority of the request.
-    pub priority: MessagePriority,
     /// True if the caller ignores a refusal, which then is not counted.
     pub dry_run: bool,
     /// A random number.
     pub draw: u64,
-    /// The time, since any fixed moment.
-    pub now: Duration,
 }

@@ -2,7 +2,7 @@ use super::demand::Demand;
 use super::error::{Overload, RouteError};
 use super::pick::Pick;
 use super::pool::{Pool, RouteQuery};
-use crate::admission::{MessagePriority, RetryBounds, Spread};
+use crate::admission::{RetryBounds, Spread};
 use crate::routing::availability::Availability;
 use crate::routing::load::Standing;
 use crate::routing::thresholds::Threshold;
@@ -48,9 +48,8 @@ impl RoutingPolicy {
         pool: &mut P,
         query: &RouteQuery,
     ) -> Result<P::Reservation, RouteError> {
-        let judged = pool.demand().judge(query.priority, query.now);
-        if let Some(index) = self.choose(pool, judged, query.draw)
-            && let Some(reservation) = try_reserve(pool, index, judged)
+        if let Some(index) = self.choose(pool, query.draw)
+            && let Some(reservation) = try_reserve(pool, index)
         {
             return Ok(reservation);
         }
@@ -58,14 +57,14 @@ impl RoutingPolicy {
         let size = pool.availability().size();
         let start = query.draw as usize % size.max(1);
         for (mut from, end) in [(start, size), (0, start)] {
-            while let Some(index) = pool.availability().free(judged).first_in(from..end) {
-                if let Some(reservation) = try_reserve(pool, index, judged) {
+            while let Some(index) = pool.availability().free().first_in(from..end) {
+                if let Some(reservation) = try_reserve(pool, index) {
                     return Ok(reservation);
                 }
                 from = index + 1;
             }
         }
-        self.last_resort(pool, query, judged)
+        self.last_resort(pool, query)
     }
 
     /// Reserves a slot at the upstream that the request names; `None` if the pool has no such upstream.
@@ -79,12 +78,11 @@ impl RoutingPolicy {
         index: Option<usize>,
         query: &RouteQuery,
     ) -> Result<P::Reservation, RouteError> {
-        let judged = pool.demand().judge(query.priority, query.now);
         let index = index.ok_or(RouteError::UnknownUpstream)?;
         if pool.is_excluded(index) {
             return Err(RouteError::Exhausted);
         }
-        pool.try_reserve(index, judged).ok_or_else(|| {
+        pool.try_reserve(index).ok_or_else(|| {
             count_refusal(pool.demand(), query.dry_run);
             let threshold = match pool.availability().standing(index) {
                 Standing::Busy(threshold) => Some(threshold),
@@ -100,7 +98,7 @@ impl RoutingPolicy {
         let up = pool.availability().up();
         let left = |index: &usize| !pool.is_excluded(*index);
         // No upstream has room, so none has the fewest requests: the better of two is as good.
-        let loads = pool.availability().loads(query.priority);
+        let loads = pool.availability().loads();
         let two = Pick::PowerOfTwo.choose(up, loads, |index| pool.cost(index), query.draw, 0);
         two.filter(left).or_else(|| up.iter().find(left))
     }
@@ -131,25 +129,19 @@ impl RoutingPolicy {
         self.retry.spread(demand.advice(), self.spread.next())
     }
 
-    /// Returns `true` if a request of this priority would be tried: an upstream has room, or all are down.
+    /// Returns `true` if a request would be tried: an upstream has room, or all are down.
     #[must_use]
-    pub fn has_room(
-        availability: &Availability,
-        demand: &Demand,
-        priority: MessagePriority,
-        now: Duration,
-    ) -> bool {
-        let judged = demand.judge(priority, now);
-        !availability.free(judged).is_empty() || availability.up().is_empty()
+    pub fn has_room(availability: &Availability) -> bool {
+        !availability.free().is_empty() || availability.up().is_empty()
     }
 
-    fn choose<P: Pool>(&self, pool: &P, judged: MessagePriority, draw: u64) -> Option<usize> {
+    fn choose<P: Pool>(&self, pool: &P, draw: u64) -> Option<usize> {
         let turn = match self.pick {
             Pick::RoundRobin => self.turn.fetch_add(1, Ordering::Relaxed),
             _ => 0,
         };
         let availability = pool.availability();
-        let (free, loads) = (availability.free(judged), availability.loads(judged));
+        let (free, loads) = (availability.free(), availability.loads());
         self.pick.choose(free, loads, |index| pool.cost(index), draw, turn)
     }
 
@@ -158,7 +150,6 @@ impl RoutingPolicy {
         &self,
         pool: &mut P,
         query: &RouteQuery,
-        judged: MessagePriority,
     ) -> Result<P::Reservation, RouteError> {
         let availability = pool.availability();
         if availability.up().iter().any(|index| !pool.is_excluded(index)) {
@@ -170,7 +161,7 @@ impl RoutingPolicy {
             // Thresholds bind here too: when an upstream comes back it has all that was sent to it.
             let start = query.draw as usize % down.len();
             let mut in_turn = down[start..].iter().chain(&down[..start]);
-            let reservation = in_turn.find_map(|index| pool.try_reserve(*index, judged));
+            let reservation = in_turn.find_map(|index| pool.try_reserve(*index));
             return reservation.ok_or_else(|| self.refuse(pool, query.dry_run));
         }
         if size > 0 {
@@ -181,12 +172,8 @@ impl RoutingPolicy {
     }
 }
 
-fn try_reserve<P: Pool>(
-    pool: &mut P,
-    index: usize,
-    judged: MessagePriority,
-) -> Option<P::Reservation> {
-    if pool.is_excluded(index) { None } else { pool.try_reserve(index, judged) }
+fn try_reserve<P: Pool>(pool: &mut P, index: usize) -> Option<P::Reservation> {
+    if pool.is_excluded(index) { None } else { pool.try_reserve(index) }
 }
 
 fn count_refusal(demand: &Demand, dry_run: bool) {

@@ -21,6 +21,8 @@ record! {
             => max_priority;
         /// The part of each admission limit that its requests may hold together, at least one slot.
         share: Option<f64> = ratio().unset().example("0.5") => share;
+        /// Its part of busy upstreams in relation to other clients of the same priority.
+        weight: u32 = whole(1, 1_000, "parts").or(1) => weight;
     }
     derived |_settings| {
         /// Bearer token, unique; 16 … 512 visible ASCII characters. Never printed.

@@ -1,12 +1,13 @@
 use crate::config::errors::{ErrorList, quoted};
 use crate::config::policies::{LoadSource, Orca, OverloadStatus};
 use crate::config::schema::record;
-use crate::config::value::UpstreamTarget;
 use crate::config::value::shape::{HEADER, MODEL, MODELS, UPSTREAM_URL, URL_PATH};
+use crate::config::value::{LimitSetting, UpstreamTarget};
 use http::HeaderName;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tidegate::routing::{BusyPreset, BusyThresholds, ChargeRule, OnSilence, Pick, Shares};
+use tidegate::limit::LimitGoal;
+use tidegate::routing::{BusyPreset, BusyThresholds, ChargeRule, OnSilence, Pick};
 
 record! {
     /// Selection of an upstream for a request, and the thresholds from which on upstreams are busy.
@@ -25,10 +26,16 @@ record! {
         /// The most requests at one rank of an upstream, running and waiting.
         active_requests_threshold: Option<u64> = whole(0, 1_000_000, "requests").unset()
             .example("64").flag("active-requests-threshold");
-        /// The part of each threshold that Normal may use while High requests arrive.
-        normal_share: f64 = ratio().or(0.95);
-        /// The part of each threshold that Low may use; the rest is for Normal and High.
-        low_share: f64 = ratio().or(0.9);
+        /// The most requests at one upstream at once: found (auto), a number, or off. Further requests queue.
+        limit: LimitSetting = limit().or(LimitSetting::Auto).flag("limit") => limit;
+        /// Goal of a limit that is found: low latency, high throughput, or a balance.
+        limit_preset: LimitGoal = word().or(LimitGoal::Balanced).flag("limit-preset")
+            => limit_preset;
+        /// The part of each admission limit that the requests at one of several upstreams may hold.
+        upstream_share: f64 = ratio().or(0.5) => upstream_share;
+        /// The most upstreams that may be configured.
+        upstreams_max: usize = whole(1, 65_536, "upstreams").or(1_000)
+            .env("OUTGOING_MAX_DESTINATIONS");
         /// HTTP status of a refusal because all upstreams are busy.
         overload_status: OverloadStatus = word().or(OverloadStatus::Unavailable)
             .flag("overload-status") => overload_status;
@@ -67,9 +74,6 @@ record! {
         .or(settings.preset.get().thresholds());
         /// Busy thresholds by model. Default none.
         models: BTreeMap<String, BusyThresholds> = BTreeMap::new();
-        /// The parts of each threshold that Normal and Low may use, 0.0 … 1.0. Default 0.95 and 0.9.
-        shares: Shares =
-            Shares { normal: settings.normal_share.get(), low: settings.low_share.get() };
         /// Rule that estimates the cost of a request from its size.
         charge: ChargeRule = ChargeRule {
             bytes_per_token: settings.bytes_per_token.get(),
@@ -79,25 +83,20 @@ record! {
 }
 
 record! {
-    /// The queue of requests that wait for an upstream.
+    /// The queue of the requests that wait for an upstream of their model.
     #[derive(Clone, Debug, PartialEq)]
-    pub struct OutboxConfig from OutboxSettings {
-        /// Requests sent to one upstream at once; further ones queue. 0 sets no limit.
-        concurrency: usize = whole(0, 65_535, "requests").or(0) => concurrency;
-        /// The most requests queued for one upstream.
-        queue_size: usize = whole(1, 1_000_000, "requests")
+    pub struct QueueConfig from QueueSettings {
+        /// The most requests queued for one model; 0 refuses every request that finds no slot.
+        size: usize = whole(0, 1_000_000, "requests")
             .or_by_role(tidegate::Role::outgoing_queue_size).env("OUTGOING_QUEUE_SIZE")
-            => queue_size;
+            .flag("queue-size") => size;
         /// Additional queue positions for a burst.
         overflow_size: usize = whole(0, 1_000_000, "requests").or(100)
             .env("OUTGOING_OVERFLOW_SIZE") => overflow_size;
-        /// The most upstreams that may be configured.
-        upstreams_max: usize = whole(1, 65_536, "upstreams").or(1_000)
-            .env("OUTGOING_MAX_DESTINATIONS");
         /// The longest time that a request may be queued before it is refused.
-        wait_max_ms: Duration = millis(1, HOUR_MS).or_ms(5_000) => wait_max;
-        /// The part of each admission limit that one of several upstreams may hold.
-        share: f64 = ratio().or(0.5) => share;
+        wait_max_ms: Duration = millis(1, HOUR_MS).or_ms(5_000).flag("queue-wait-ms") => wait_max;
+        /// Of this many requests, one of a lower priority is served although a higher one waits; 0 for none.
+        starvation_guard: u32 = whole(0, 1_000_000, "requests").or(0) => starvation_guard;
     }
 }
 
@@ -106,6 +105,10 @@ record! { UpstreamSettings {
     url: String = text(UPSTREAM_URL).required().example("http://127.0.0.1:9001");
     /// Models that it serves. Default those that its /v1/models lists, or any.
     models: Option<Vec<String>> = texts(MODELS).unset();
+    /// The most requests at it at once: auto, a number, or off. Default the limit of `[routing]`.
+    limit: Option<LimitSetting> = limit().unset().example("8");
+    /// Goal of its limit if that is found. Default the preset of `[routing]`.
+    limit_preset: Option<LimitGoal> = word().unset().example("latency");
 }}
 
 record! { ModelSettings {
@@ -130,6 +133,8 @@ pub fn upstreams(list: &[UpstreamSettings], errors: &mut ErrorList) -> Vec<Upstr
         let Some(url) = entry.url.required(errors) else { continue };
         let Ok(mut target) = UpstreamTarget::parse(&url) else { continue };
         target.models = entry.models.get();
+        target.limit = entry.limit.get();
+        target.limit_preset = entry.limit_preset.get();
         if let Some(first) = names.insert(target.name.clone(), number) {
             let allowed = format!("each host and port once: upstream[{first}] is the same");
             errors.push(entry.url.error(quoted(&url), allowed));

@@ -1,5 +1,6 @@
 use tidegate::admission::{MessagePriority, Role, Sharing};
 use tidegate::capacity::Placement;
+use tidegate::limit::LimitGoal;
 use tidegate::line_protocol::Precision;
 use tidegate::routing::{BusyPreset, OnSilence, Pick};
 use tidegate::window::Law;
@@ -47,6 +48,9 @@ choices! {
         "least_loaded" Self::LeastLoaded, "direct" Self::Direct
     }
     BusyPreset { "latency" Self::Latency, "throughput" Self::Throughput, "off" Self::Off }
+    LimitGoal {
+        "latency" Self::Latency, "balanced" Self::Balanced, "throughput" Self::Throughput
+    }
     OnSilence { "free" Self::Free, "busy" Self::Busy }
     Law { "cubic" Self::Cubic, "seed" Self::Seed }
     Precision { "ns" Self::Ns, "us" Self::Us, "ms" Self::Ms, "s" Self::S }

@@ -1,4 +1,5 @@
 use super::choice::{self, Choice};
+use super::limit::LimitSetting;
 use super::raw::{Raw, masked};
 use super::shape::{Hint, Shape};
 use super::upstream_url::UpstreamTarget;
@@ -97,6 +98,30 @@ pub fn word<C: Choice>() -> Kind<C> {
     let accept = |raw: Raw<'_>| raw.text().and_then(choice::from_name);
     let shown = |value: &C| Some(Value::from(choice::name_of(*value)));
     Kind::new(allowed + C::NOTE, accept, shown).hint(Hint::Words(C::NAMES))
+}
+
+/// The highest limit: more requests than a gateway can hold.
+const LIMIT_MAX: u32 = 1_000_000;
+
+/// A number of requests, or a word.
+pub fn limit() -> Kind<LimitSetting> {
+    let accept = |raw: Raw<'_>| match raw.text() {
+        Some("auto") => Some(LimitSetting::Auto),
+        Some("off") => Some(LimitSetting::Off),
+        _ => {
+            let limit = u32::try_from(raw.integer()?).ok()?;
+            (1..=LIMIT_MAX).contains(&limit).then_some(LimitSetting::Fixed(limit))
+        }
+    };
+    let shown = |limit: &LimitSetting| {
+        Some(match limit {
+            LimitSetting::Auto => Value::from("auto"),
+            LimitSetting::Fixed(limit) => Value::Integer((*limit).into()),
+            LimitSetting::Off => Value::from("off"),
+        })
+    };
+    let allowed = format!("\"auto\", \"off\", or a whole number, 1 … {LIMIT_MAX} requests");
+    Kind::new(allowed, accept, shown).hint(Hint::Words(&["auto", "off"])).placeholder("LIMIT")
 }
 
 pub fn path() -> Kind<PathBuf> {

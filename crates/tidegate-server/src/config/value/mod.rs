@@ -4,6 +4,7 @@
 
 mod choice;
 mod kind;
+mod limit;
 mod raw;
 pub mod shape;
 mod upstream_url;
@@ -11,5 +12,6 @@ mod upstream_url;
 pub(in crate::config) use choice::choices;
 pub use choice::{Choice, name_of};
 pub use kind::*;
+pub use limit::LimitSetting;
 pub use raw::{Raw, masked};
 pub use upstream_url::{Scheme, UpstreamTarget};

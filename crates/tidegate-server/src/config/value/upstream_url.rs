@@ -1,6 +1,8 @@
 use super::choice::{self, Choice, choices};
+use super::limit::LimitSetting;
 use crate::config::errors::quoted;
 use std::net::Ipv6Addr;
+use tidegate::limit::LimitGoal;
 use tidegate::suggestion::nearest;
 
 const IPV6: &str = "an IPv6 address in brackets, such as [::1]:9001";
@@ -18,6 +20,10 @@ pub struct UpstreamTarget {
     pub port: u16,
     /// Models that it serves. Default unknown: those that the upstream lists, or any.
     pub models: Option<Vec<String>>,
+    /// The most requests at it at once. Default that of `[routing]`.
+    pub limit: Option<LimitSetting>,
+    /// Goal of its limit if that is found. Default that of `[routing]`.
+    pub limit_preset: Option<LimitGoal>,
 }
 
 /// Protocol of an upstream.
@@ -62,7 +68,7 @@ impl UpstreamTarget {
         };
         let is_ipv6 = host.contains(':');
         let name = if is_ipv6 { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        Ok(Self { name, scheme, host, port, models: None })
+        Ok(Self { name, scheme, host, port, models: None, limit: None, limit_preset: None })
     }
 
     /// The URL of the upstream.

@@ -1,7 +1,7 @@
 use crate::config::Config;
 use crate::gateway::decision_log::{DecisionLog, DecisionSource};
 use crate::gateway::telemetry::{AlertBoard, IoThreads};
-use crate::gateway::upstream::{Fleet, SlowUpstreams};
+use crate::gateway::upstream::{Fleet, SlowModels};
 use crate::http::admission::Admission;
 use crate::http::error_response::RejectionPolicy;
 use crate::http::{Caller, Extension, Phase, Port};
@@ -15,7 +15,7 @@ pub struct ControlPlane {
     pub(super) fleet: Arc<Fleet>,
     pub(super) threads: Arc<IoThreads>,
     pub(super) alerts: Arc<AlertBoard>,
-    pub(super) slow: Arc<SlowUpstreams>,
+    pub(super) slow: Arc<SlowModels>,
     pub(super) decisions: DecisionSource,
     pub(super) node: NodeParts,
     phase: watch::Receiver<Phase>,
@@ -65,9 +65,9 @@ impl ControlPlane {
         &self.alerts
     }
 
-    /// Alerts about slow upstreams.
+    /// Alerts about slow models.
     #[must_use]
-    pub fn slow(&self) -> &Arc<SlowUpstreams> {
+    pub fn slow(&self) -> &Arc<SlowModels> {
         &self.slow
     }
 

@@ -19,8 +19,10 @@ pub fn render(control: &ControlPlane) -> String {
     upstreams(&mut out, &stats);
     tasks(&mut out, control);
     clients(&mut out, control);
-    routing_metrics::outboxes(&mut out, &control.slow, &stats);
-    routing_metrics::models(&mut out, &control.fleet.monitor().models());
+    let models = control.fleet.monitor().models();
+    routing_metrics::queues(&mut out, &control.slow, &models);
+    routing_metrics::models(&mut out, &models);
+    routing_metrics::limits(&mut out, &stats);
     routing_metrics::upstreams(&mut out, &stats);
     for part in &control.node.extensions {
         part.write_metrics(&mut out);

@@ -1,58 +1,57 @@
-use crate::gateway::upstream::{SlowUpstreams, UpstreamStats};
+use crate::gateway::upstream::{SlowModels, UpstreamStats};
 use crate::http::Exposition;
 use tidegate::outbox::QueueState;
-use tidegate::routing::{ModelStats, RankStats};
+use tidegate::queue::PoolQueueTotals;
+use tidegate::routing::{ModelStats, QueueLoad, RankStats};
 
-/// Writes the series of every upstream's outbox.
-pub(super) fn outboxes(out: &mut Exposition, slow: &SlowUpstreams, stats: &[UpstreamStats]) {
+/// Writes the series of every model's queue.
+pub(super) fn queues(out: &mut Exposition, slow: &SlowModels, models: &[ModelStats]) {
     let mut states = out.gauge(
-        "tidegate_outbox_state",
-        "1 for the current state of an upstream's outbox, 0 for the others.",
+        "tidegate_queue_state",
+        "1 for the current state of a model's queue, 0 for the others.",
     );
-    for upstream in stats {
+    for model in models {
         for state in QueueState::ALL {
             let name = state.name().to_ascii_lowercase();
-            let labels = [("upstream", upstream.name.as_str()), ("state", name.as_str())];
-            states.with(&labels, u8::from(upstream.outbox.queue.state == state));
+            let labels = [("model", model.model.as_str()), ("state", name.as_str())];
+            states.with(&labels, u8::from(model.queue.state == state));
         }
     }
-    let mut level = out.gauge(
-        "tidegate_outbox_backpressure_level",
-        "Backpressure level of an upstream: 0 none, 1 throttle, 2 batch, 3 reject.",
+    let mut waiting = out.gauge("tidegate_queue_size", "Requests that wait, by priority.");
+    for model in models {
+        let QueueLoad { high, normal, low, .. } = model.queue;
+        for (priority, size) in [("high", high), ("normal", normal), ("low", low)] {
+            let labels = [("model", model.model.as_str()), ("priority", priority)];
+            waiting.with(&labels, size);
+        }
+    }
+    let mut queued = out.counter("tidegate_queue_queued_total", "Requests that had to wait.");
+    for model in models {
+        queued.with(&[("model", &model.model)], model.queue.totals.queued);
+    }
+    let mut ended = out.counter(
+        "tidegate_queue_ended_total",
+        "Requests that waited, by the end of their wait: served, displaced, expired, or left by their client.",
     );
-    for upstream in stats {
-        let queue = &upstream.outbox.queue;
-        level.with(&[("upstream", &upstream.name)], queue.backpressure_level.index());
-    }
-    let mut sizes = out
-        .gauge("tidegate_outbox_size", "Requests queued for an upstream, by part of its outbox.");
-    for upstream in stats {
-        let queue = &upstream.outbox.queue;
-        let parts = [
-            ("primary", queue.primary_size),
-            ("overflow", queue.overflow_size),
-            ("control", queue.control_size),
-        ];
-        for (part, size) in parts {
-            sizes.with(&[("upstream", upstream.name.as_str()), ("part", part)], size);
+    for model in models {
+        let PoolQueueTotals { served, displaced, expired, left, .. } = model.queue.totals;
+        let ends =
+            [("served", served), ("displaced", displaced), ("expired", expired), ("left", left)];
+        for (end, count) in ends {
+            ended.with(&[("model", model.model.as_str()), ("end", end)], count);
         }
     }
-    let mut enqueued = out
-        .counter("tidegate_outbox_enqueued_total", "Requests that entered an upstream's outbox.");
-    for upstream in stats {
-        enqueued.with(&[("upstream", &upstream.name)], upstream.outbox.queue.total_enqueued);
+    let mut refused = out.counter(
+        "tidegate_queue_refused_total",
+        "Requests that were not queued: the queue was full, or the wait too long.",
+    );
+    for model in models {
+        let PoolQueueTotals { refused_full, refused_wait, .. } = model.queue.totals;
+        for (cause, count) in [("full", refused_full), ("wait", refused_wait)] {
+            refused.with(&[("model", model.model.as_str()), ("cause", cause)], count);
+        }
     }
-    let mut dropped = out
-        .counter("tidegate_outbox_dropped_total", "Queued requests that were displaced by others.");
-    for upstream in stats {
-        dropped.with(&[("upstream", &upstream.name)], upstream.outbox.queue.total_dropped);
-    }
-    let mut refused =
-        out.counter("tidegate_outbox_refused_total", "Requests refused by a full outbox.");
-    for upstream in stats {
-        refused.with(&[("upstream", &upstream.name)], upstream.outbox.queue.total_refused);
-    }
-    out.gauge("tidegate_slow_upstreams", "Upstreams whose outbox is in overflow or saturated.")
+    out.gauge("tidegate_slow_models", "Models whose queue is in overflow or saturated.")
         .value(slow.holding());
 }
 
@@ -93,6 +92,38 @@ pub(super) fn models(out: &mut Exposition, models: &[ModelStats]) {
                 let labels = [("model", model.model.as_str()), ("threshold", threshold)];
                 thresholds.with(&labels, value);
             }
+        }
+    }
+}
+
+/// Writes the series of every upstream's limit.
+pub(super) fn limits(out: &mut Exposition, stats: &[UpstreamStats]) {
+    let mut limits = out.gauge(
+        "tidegate_upstream_limit",
+        "The most requests that an upstream is sent at once; missing without a limit.",
+    );
+    for upstream in stats {
+        if let Some(limit) = upstream.load.limit {
+            limits.with(&[("upstream", &upstream.name)], limit);
+        }
+    }
+    let mut moves = out.gauge(
+        "tidegate_upstream_limit_move_info",
+        "1, with the cause of the last change of a limit that is found.",
+    );
+    for upstream in stats {
+        if let Some(found) = upstream.load.found_limit {
+            let cause = found.last_move;
+            moves.with(&[("upstream", upstream.name.as_str()), ("move", cause)], 1);
+        }
+    }
+    let mut breakers = out.gauge(
+        "tidegate_upstream_breaker_open",
+        "1 while an upstream does not respond and only probes are sent to it, else 0.",
+    );
+    for upstream in stats {
+        if let Some(found) = upstream.load.found_limit {
+            breakers.with(&[("upstream", &upstream.name)], u8::from(found.breaker_open));
         }
     }
 }

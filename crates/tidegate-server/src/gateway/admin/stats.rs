@@ -36,11 +36,11 @@ pub struct GatewayStats {
     pub dry_run: bool,
     /// Requests received for proxying.
     pub tasks: TaskStats,
-    /// Upstreams in overflow or saturated.
-    pub slow_upstreams: usize,
-    /// Each model: its thresholds, and how many of its upstreams are busy.
+    /// Models whose queue is in overflow or saturated.
+    pub slow_models: usize,
+    /// Each model: its thresholds, its queue, and how many of its upstreams are busy.
     pub models: Vec<ModelStats>,
-    /// Each upstream: its outbox and its load.
+    /// Each upstream: its limit and its load.
     pub upstreams: Vec<UpstreamStats>,
     /// Sections of the other parts of the node, by name.
     #[serde(flatten)]
@@ -96,7 +96,7 @@ impl GatewayStats {
             demo: control.node.demo,
             dry_run: control.config.dry_run,
             tasks: TaskStats::of(&control.threads.snapshot()),
-            slow_upstreams: control.slow.holding(),
+            slow_models: control.slow.holding(),
             models: control.fleet.monitor().models(),
             upstreams: control.fleet.stats(),
             sections: control.node.extensions.iter().filter_map(|part| part.stats()).collect(),

@@ -4,7 +4,6 @@ use super::{ProxyError, ThreadProxy};
 use crate::config::Orca;
 use crate::gateway::load::orca;
 use crate::gateway::upstream::{Reservation, TriedUpstreams};
-use crate::http::RejectionCause;
 use crate::http::client::{Connection, HttpVersion, UploadBody, UploadWatch};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
@@ -68,19 +67,20 @@ impl Dispatch<'_> {
         let mut last = ProxyError::NoUpstream;
         let mut stale = 0;
         while !tried.is_full() {
-            let reservation =
-                match next.take().map_or_else(|| self.selection.reserve(self.thread, &tried), Ok) {
+            let reservation = match next.take() {
+                Some(reservation) => reservation,
+                None => match self.selection.acquire(self.thread, &tried).await {
                     Ok(reservation) => reservation,
                     Err(ProxyError::NoUpstream) => break,
                     Err(refused) => return Err(refused),
-                };
+                },
+            };
             let (mut reservation, connection) = match self.reach(reservation, &mut tried).await {
                 Ok(reached) => reached,
-                Err((error, true)) => {
+                Err(error) => {
                     last = error;
                     continue;
                 }
-                Err((error, false)) => return Err(error),
             };
             // A connection that was used before may just have been closed, which says nothing about its
             // upstream; but not for ever, or a peer that takes and drops would be asked so.
@@ -105,8 +105,10 @@ impl Dispatch<'_> {
                     request = *again;
                 }
                 Err(Unanswered::Failed(error)) => {
-                    if !error.is_clients() {
-                        reservation.failed();
+                    match &error {
+                        ProxyError::ResponseTimeout { .. } => reservation.timed_out(),
+                        error if !error.is_clients() => reservation.failed(),
+                        _ => {}
                     }
                     return Err(error);
                 }
@@ -115,24 +117,17 @@ impl Dispatch<'_> {
         Err(last)
     }
 
-    /// Waits for the request's turn, and gets a connection. With the error: whether another may be tried.
+    /// Takes a part of the upstream's share, and gets a connection. When that fails another may be tried.
     async fn reach(
         &self,
-        reservation: Reservation,
+        mut reservation: Reservation,
         tried: &mut TriedUpstreams,
-    ) -> Result<(Reservation, Connection), (ProxyError, bool)> {
-        let reservation = match self.selection.wait_in_queue(self.thread, reservation).await {
-            Ok(reservation) => reservation,
-            Err((reservation, rejection)) => {
-                tried.insert(reservation.upstream().id());
-                let another = matches!(
-                    rejection.cause,
-                    RejectionCause::QueueFull { .. } | RejectionCause::UpstreamShare
-                );
-                return Err((rejection.into(), another));
-            }
-        };
-        let upstream = reservation.upstream();
+    ) -> Result<(Reservation, Connection), ProxyError> {
+        if let Err(rejection) = self.selection.take_share(self.thread, &mut reservation) {
+            tried.insert(reservation.upstream().id());
+            return Err(rejection.into());
+        }
+        let upstream = Arc::clone(reservation.upstream());
         upstream.count_sent();
         match self.thread.pool.checkout(upstream.endpoint(), self.version()).await {
             Ok(connection) => {
@@ -145,7 +140,7 @@ impl Dispatch<'_> {
                 reservation.failed();
                 upstream.note(Some(&source));
                 tried.insert(upstream.id());
-                Err((ProxyError::Connect { upstream: upstream.name().to_owned(), source }, true))
+                Err(ProxyError::Connect { upstream: upstream.name().to_owned(), source })
             }
         }
     }
@@ -199,13 +194,13 @@ impl Dispatch<'_> {
     /// Learns from the head of an answer. What it says of the load is for this gateway, not for the client.
     fn note_answer(
         &self,
-        reservation: &Reservation,
+        reservation: &mut Reservation,
         response: &mut Response<Incoming>,
         sent_at: Instant,
     ) {
         let read = self.thread.config.routing.orca != Orca::Off;
         let report = || if read { orca::parse(response.headers()) } else { None };
-        reservation.answered(response.status(), sent_at.elapsed(), report);
+        reservation.answered(response.status(), sent_at, report);
         if self.head.hides_load() {
             response.headers_mut().remove(&orca::RESPONSE_HEADER);
         }

@@ -25,6 +25,9 @@ use tidegate::Outcome;
 /// Says that a request can be sent twice: whoever gets it knows it by this key.
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
+/// The time that a request waited in the queue, in milliseconds; on the responses to those that did.
+static QUEUE_MS: HeaderName = HeaderName::from_static("tidegate-queue-ms");
+
 /// Answers one request on the data port: by the control plane, by a refusal, or by an upstream.
 ///
 /// Everything up to the admission, and to the choice of an upstream where one model is served, looks at the head
@@ -52,7 +55,7 @@ pub async fn serve(
         return Ok(extension.answer(request, caller).await.map(GatewayBody::Own));
     }
     let format = ResponseFormat::of(&request);
-    let Classified { priority, share } = match admission.classifier().classified(&request) {
+    let Classified { priority, share, flow } = match admission.classifier().classified(&request) {
         Ok(classified) => classified,
         Err(unauthorized) => {
             let unread = read_away(request).await;
@@ -75,7 +78,7 @@ pub async fn serve(
             return Ok(refuse(control, &rejection, format, unread));
         }
     };
-    let admitted = Admitted { permits, started, busy, queued: thread.metrics.queue() };
+    let admitted = Admitted { permits, flow, started, busy, queued: thread.metrics.queue() };
     let mut entry = Some(entry);
     match forward(client, request, format.grpc, admitted, &mut entry).await {
         Ok(response) => Ok(response),
@@ -119,13 +122,13 @@ async fn forward(
     let route_model = thread.admission.classifier().model(&request).map(str::to_owned);
     let mut intake = Intake::new(request);
     let chunked = !intake.is_read() && intake.length().is_none();
-    let selection =
-        match Selection::of(thread, &mut intake, route_model, admitted.permits.priority()).await {
-            Ok(selection) => selection,
-            Err(error) if error.is_clients() => return Err((error, Unread::Some)),
-            Err(error) => return Err((error, unread_of(intake).await)),
-        };
-    let first = match selection.reserve(thread, &TriedUpstreams::default()) {
+    let rank = (admitted.permits.priority(), admitted.flow);
+    let selection = match Selection::of(thread, &mut intake, route_model, rank).await {
+        Ok(selection) => selection,
+        Err(error) if error.is_clients() => return Err((error, Unread::Some)),
+        Err(error) => return Err((error, unread_of(intake).await)),
+    };
+    let first = match selection.acquire(thread, &TriedUpstreams::default()).await {
         Ok(reservation) => reservation,
         Err(error) => return Err((error, unread_of(intake).await)),
     };
@@ -141,12 +144,21 @@ async fn forward(
     let dispatch = Dispatch { thread, head: &head, selection: &selection, upload, grpc, replay };
     match dispatch.send(Request::from_parts(parts, body), first).await {
         Ok((response, reservation, connection)) => {
+            let waited = reservation.waited();
             let held = (reservation, connection);
             let unread = still_unread(upload_seen.as_deref());
             let exchange =
                 Exchange::new(thread, admitted, held, upload_seen, response.status(), entry.take());
             let upgrade = client_upgrade.filter(|_| head.wants_upgrade());
-            respond(response, exchange, upgrade, client, streams).map_err(|error| (error, unread))
+            let answer = respond(response, exchange, upgrade, client, streams);
+            let told = |mut answer: Response<GatewayBody>| {
+                if !waited.is_zero() {
+                    let ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+                    answer.headers_mut().insert(QUEUE_MS.clone(), HeaderValue::from(ms));
+                }
+                answer
+            };
+            answer.map(told).map_err(|error| (error, unread))
         }
         Err(error) => {
             // What the client did says nothing about the load; what an upstream did may.

@@ -1,8 +1,10 @@
-use super::{Turn, Upstream};
+use super::Upstream;
 use crate::http::response::is_refusal;
 use http::StatusCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tidegate::OwnedPermit;
+use tidegate::limit::UpstreamOutcome;
 use tidegate::routing::{Answer, Assignment, LoadReport};
 
 /// A reservation of a request at an upstream. Released when it is dropped.
@@ -10,15 +12,25 @@ use tidegate::routing::{Answer, Assignment, LoadReport};
 pub struct Reservation {
     upstream: Arc<Upstream>,
     assignment: Assignment,
-    /// Its turn to be sent, once it has come.
-    turn: Option<Turn>,
+    /// Its part of the upstream's share of the gateway, once it is sent.
+    share: Option<OwnedPermit>,
+    /// The time of sending, while the body of the response has not begun.
+    awaits_body: Option<Instant>,
+    /// True if the upstream refused the request.
+    is_refusal: bool,
 }
 
-// === impl Placed ===
+// === impl Reservation ===
 
 impl Reservation {
     pub(super) fn new(upstream: &Arc<Upstream>, assignment: Assignment) -> Self {
-        Self { upstream: Arc::clone(upstream), assignment, turn: None }
+        Self {
+            upstream: Arc::clone(upstream),
+            assignment,
+            share: None,
+            awaits_body: None,
+            is_refusal: false,
+        }
     }
 
     /// The upstream.
@@ -27,15 +39,21 @@ impl Reservation {
         &self.upstream
     }
 
+    /// The time that the request waited in the queue.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.assignment.waited()
+    }
+
     /// The rank of the upstream that the request was charged to.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.assignment.rank()
     }
 
-    /// Takes its turn to be sent.
-    pub fn take(&mut self, turn: Turn) {
-        self.turn = Some(turn);
+    /// Takes its part of the upstream's share of the gateway.
+    pub fn take_share(&mut self, share: Option<OwnedPermit>) {
+        self.share = share;
     }
 
     /// Records that the whole request was sent just now.
@@ -43,19 +61,25 @@ impl Reservation {
         self.assignment.sent(self.upstream.monitor().now());
     }
 
-    /// Records that the head of the response came this long after the request, and the load report that it
+    /// Records the head of the response to a request that was sent at this time, and the load report that it
     /// carries.
+    ///
+    /// Only a refusal says something about the latency by its head. Servers send the head of a stream at once and
+    /// its first token seconds later, so that a response counts as begun with its body.
     pub fn answered(
-        &self,
+        &mut self,
         status: StatusCode,
-        after: Duration,
+        sent_at: Instant,
         report: impl FnOnce() -> Option<LoadReport>,
     ) {
-        let answer = if is_refusal(status) { Answer::Refused } else { Answer::Began(after) };
         let monitor = self.upstream.monitor();
         let now = monitor.now();
-        self.assignment.answered(answer, now);
-        self.upstream.record_response_start(after);
+        self.is_refusal = is_refusal(status);
+        match self.is_refusal {
+            true => self.assignment.answered(Answer::Refused, now),
+            false => self.awaits_body = Some(sent_at),
+        }
+        self.upstream.record_response_start(sent_at.elapsed());
         if !self.upstream.is_scraped()
             && let Some(report) = report()
         {
@@ -64,14 +88,41 @@ impl Reservation {
         }
     }
 
-    /// Records that the upstream could not be reached, or broke off before it answered.
-    pub fn failed(&self) {
-        self.upstream.count_failure();
-        self.assignment.answered(Answer::Refused, self.upstream.monitor().now());
+    /// Records that the upstream could not be reached, or broke off.
+    pub fn failed(&mut self) {
+        self.fail(UpstreamOutcome::ConnectFailed);
     }
 
-    /// Records the first piece of the response.
+    /// Records that the upstream did not answer in time.
+    pub fn timed_out(&mut self) {
+        self.fail(UpstreamOutcome::TimedOut);
+    }
+
+    fn fail(&mut self, outcome: UpstreamOutcome) {
+        self.upstream.count_failure();
+        self.assignment.answered(Answer::Refused, self.upstream.monitor().now());
+        self.assignment.set_outcome(outcome);
+    }
+
+    /// Records the first piece of the response's body.
     pub fn prefilled(&mut self) {
+        self.record_latency();
         self.assignment.prefilled();
+    }
+
+    /// Records that the response is complete.
+    pub fn completed(&mut self) {
+        self.record_latency();
+        self.assignment.set_outcome(match self.is_refusal {
+            true => UpstreamOutcome::Refused,
+            false => UpstreamOutcome::Success,
+        });
+    }
+
+    fn record_latency(&mut self) {
+        if let Some(sent_at) = self.awaits_body.take() {
+            let answer = Answer::Began(sent_at.elapsed());
+            self.assignment.answered(answer, self.upstream.monitor().now());
+        }
     }
 }

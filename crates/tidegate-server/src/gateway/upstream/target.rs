@@ -1,4 +1,4 @@
-use super::UpstreamQueue;
+use super::UpstreamShare;
 use crate::config::UpstreamTarget;
 use crate::http::client::{ConnectError, Endpoint};
 use crate::http::{Histogram, HistogramSnapshot};
@@ -6,8 +6,7 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegate::outbox::DestinationQueueStats;
-use tidegate::routing::{UpstreamId, UpstreamLoad, WorkerMonitor};
+use tidegate::routing::{UpstreamId, UpstreamLimit, UpstreamLoad, WorkerMonitor};
 
 /// One server behind the gateway, as all threads see it.
 #[derive(Debug)]
@@ -15,7 +14,7 @@ pub struct Upstream {
     endpoint: Endpoint,
     id: UpstreamId,
     models_are_given: bool,
-    queue: Arc<UpstreamQueue>,
+    share: UpstreamShare,
     monitor: Arc<WorkerMonitor>,
     sent: AtomicU64,
     failed: AtomicU64,
@@ -51,8 +50,8 @@ pub struct UpstreamStats {
     pub sent: u64,
     /// Requests to it that failed since the start: no connection, a reset, a timeout.
     pub failed: u64,
-    /// Its outbox.
-    pub outbox: DestinationQueueStats,
+    /// Requests that broke off at it and were sent again since the start.
+    pub retried: u64,
     /// The source of its load.
     pub load_source: Source,
     /// Its load.
@@ -69,13 +68,14 @@ impl Upstream {
         index: usize,
         target: &UpstreamTarget,
         monitor: &Arc<WorkerMonitor>,
-        queue: UpstreamQueue,
+        limit: UpstreamLimit,
+        share: UpstreamShare,
     ) -> Result<Self, http::uri::InvalidUri> {
         Ok(Self {
             endpoint: Endpoint::new(index, target)?,
-            id: monitor.add_upstream(&target.name, target.models.as_deref()),
+            id: monitor.add_upstream_with_limit(&target.name, target.models.as_deref(), limit),
             models_are_given: target.models.is_some(),
-            queue: Arc::new(queue),
+            share,
             monitor: Arc::clone(monitor),
             sent: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -121,10 +121,10 @@ impl Upstream {
         self.models_are_given
     }
 
-    /// The queue in front of it.
+    /// The part of the admission limits that its requests may hold.
     #[must_use]
-    pub fn queue(&self) -> &Arc<UpstreamQueue> {
-        &self.queue
+    pub fn share(&self) -> &UpstreamShare {
+        &self.share
     }
 
     /// Load of all upstreams.
@@ -178,21 +178,6 @@ impl Upstream {
         self.source.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A snapshot of its outbox, while so many requests are with it.
-    #[must_use]
-    pub fn outbox(&self, in_flight: u64) -> DestinationQueueStats {
-        let in_flight = usize::try_from(in_flight).unwrap_or(usize::MAX);
-        let (queue, mut sender) = self.queue.stats(in_flight);
-        sender.total_failed = self.failed.load(Ordering::Relaxed);
-        sender.total_retried = self.repeated.load(Ordering::Relaxed);
-        DestinationQueueStats {
-            destination_host: self.endpoint.host.clone(),
-            destination_port: self.endpoint.port,
-            queue,
-            sender,
-        }
-    }
-
     /// A snapshot of it.
     #[must_use]
     pub fn stats(&self, load: UpstreamLoad) -> UpstreamStats {
@@ -205,7 +190,7 @@ impl Upstream {
             in_flight: load.in_flight,
             sent: self.sent.load(Ordering::Relaxed),
             failed: self.failed.load(Ordering::Relaxed),
-            outbox: self.outbox(load.in_flight),
+            retried: self.repeated.load(Ordering::Relaxed),
             load_source: self.source(),
             load,
         }

@@ -3,6 +3,7 @@ use crate::config::{Anonymous, Client, Config, RouteRule};
 use http::{HeaderMap, HeaderName, Request};
 use tidegate::MessagePriority;
 use tidegate::admission::{MessageKind, Urgency};
+use tidegate::queue::FlowId;
 
 /// The header with a client's token. It is for this hop and never passed on.
 pub const TOKEN_HEADER: &str = "tidegate-token";
@@ -24,11 +25,23 @@ pub struct Classifier {
 struct Known {
     client: Client,
     share: Option<ClientShare>,
+    flow: Flow,
 }
 
-/// A request with its priority and its client's share.
+/// The flow of a request: the client that shares the upstreams fairly with others of the same priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// The client; the same for all requests without a token.
+    pub id: FlowId,
+    /// The client's weight.
+    pub weight: u32,
+}
+
+/// A request with its priority, its client's share and its flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Classified<'a> {
+    /// The flow.
+    pub flow: Flow,
     /// The priority.
     pub priority: MessagePriority,
     /// The share of its client, if it has one.
@@ -52,15 +65,17 @@ impl Classifier {
     /// A classifier with the rules of a configuration.
     #[must_use]
     pub fn new(config: &Config) -> Self {
-        let known = |client: &Client| {
+        let known = |(number, client): (u64, &Client)| {
             let share = client.share;
             let share = share.map(|share| ClientShare::new(&client.name, share, &config.admission));
-            Known { client: client.clone(), share }
+            let flow = Flow { id: FlowId(number), weight: client.weight };
+            Known { client: client.clone(), share, flow }
         };
         Self {
             routes: config.routes.clone(),
             anonymous: config.claims.anonymous,
-            clients: config.claims.clients.iter().map(known).collect(),
+            // Flow 0 is that of requests without a token.
+            clients: (1..).zip(&config.claims.clients).map(known).collect(),
         }
     }
 
@@ -73,7 +88,8 @@ impl Classifier {
         let known = self.known(request.headers())?;
         let most = self.most_urgent(known)?;
         let share = known.and_then(|known| known.share.as_ref());
-        Ok(Classified { priority: self.asked(request).capped_at(most), share })
+        let flow = known.map_or(Flow { id: FlowId::default(), weight: 1 }, |known| known.flow);
+        Ok(Classified { priority: self.asked(request).capped_at(most), share, flow })
     }
 
     /// The share of a client, if it has one.

@@ -10,7 +10,7 @@ mod route_match;
 mod unauthorized;
 
 pub use admit::{Admission, Permits};
-pub use classifier::{Claim, Classified, Classifier, TOKEN_HEADER};
+pub use classifier::{Claim, Classified, Classifier, Flow, TOKEN_HEADER};
 pub use client_share::ClientShare;
 pub use retry_board::RetryBoard;
 pub use unauthorized::Unauthorized;

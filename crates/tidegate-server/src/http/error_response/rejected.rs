@@ -1,6 +1,6 @@
 use super::ResponseFormat;
 use super::kind::ErrorKind;
-use super::response::ErrorResponse;
+use super::response::{ErrorResponse, millis};
 use crate::config::OverloadStatus;
 use crate::http::{Rejection, RejectionCause, ResponseBody};
 use http::Response;
@@ -48,11 +48,13 @@ fn describe<'a>(
             (response.fields.priority, response.fields.limit) = (Some(priority), Some(limit));
             response
         }
-        RejectionCause::AllBusy { busy, total, threshold } => {
+        RejectionCause::AllBusy { busy, total, threshold, queue } => {
             let mut response = new(ErrorKind::Overloaded(policy.overload_status), reason);
             response.fields.busy_upstreams = Some(busy);
             response.fields.total_upstreams = Some(total);
             response.fields.threshold = threshold;
+            response.fields.queue_position = queue.map(|queue| queue.position);
+            response.fields.estimated_wait_ms = queue.and_then(|queue| queue.wait).map(millis);
             response
         }
         RejectionCause::NoUpstreams { total, starting } => {
@@ -62,9 +64,8 @@ fn describe<'a>(
             response.fields.total_upstreams = Some(total);
             response
         }
-        RejectionCause::QueueFull { .. }
-        | RejectionCause::Displaced
-        | RejectionCause::QueueWait(_)
+        RejectionCause::Displaced
+        | RejectionCause::QueueTimeout(_)
         | RejectionCause::UpstreamShare
         | RejectionCause::ConnectionLimit => new(ErrorKind::Exhausted, reason),
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tidegate::MessagePriority;
 use tidegate::routing::Threshold;
 
-pub(super) const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("tidegate-retry-after-ms");
+pub(super) const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const GRPC_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
@@ -44,9 +44,24 @@ pub(super) struct Fields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) threshold: Option<Threshold>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) queue_position: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) estimated_wait_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
+    error: ErrorObject<'a>,
+}
+
+/// The same once more, where the SDKs of model providers look for it; they read nothing else.
+#[derive(Debug, Serialize)]
+struct ErrorObject<'a> {
+    message: &'a str,
+    #[serde(rename = "type")]
+    type_name: &'static str,
+    param: Option<&'a str>,
+    code: &'a str,
 }
 
 // === impl ErrorResponse ===
@@ -65,15 +80,18 @@ impl<'a> ErrorResponse<'a> {
             busy_upstreams: None,
             total_upstreams: None,
             threshold: None,
+            queue_position: None,
+            estimated_wait_ms: None,
             field: None,
             retry_after_ms: None,
+            error: ErrorObject { message, type_name, param: None, code: reason },
         };
         Self { kind, fields }
     }
 
     /// Names the field of the request that is wrong.
     pub fn field(mut self, field: Option<&'a str>) -> Self {
-        self.fields.field = field;
+        (self.fields.field, self.fields.error.param) = (field, field);
         self
     }
 
@@ -183,7 +201,7 @@ impl<'a> ErrorResponse<'a> {
 }
 
 /// Milliseconds, rounded up and at least 1, so that no client returns too early.
-fn millis(wait: Duration) -> u64 {
+pub(super) fn millis(wait: Duration) -> u64 {
     u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX).max(1)
 }
 
@@ -225,5 +243,10 @@ mod tests {
         assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{head}");
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
         assert_eq!((&body["reason"], &body["code"]), (&json!("connection_limit"), &json!(503)));
+        let nested = json!({
+            "message": "full", "type": "service_unavailable", "param": null,
+            "code": "connection_limit",
+        });
+        assert_eq!(body["error"], nested, "what the SDKs read");
     }
 }

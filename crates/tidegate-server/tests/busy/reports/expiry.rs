@@ -1,9 +1,9 @@
 //! Reports that come late, never, or are not true.
 
-use crate::support::{Client, TestGateway, eventually, undisturbed};
+use crate::support::{Client, eventually, undisturbed};
 use crate::traffic::{
     CHAT, Flood, active, addresses, chat, fast_mock, fault, post_json, slow_mock, status, until,
-    until_known, until_status,
+    until_known, until_status, without_queue,
 };
 use crate::upstream::{Upstream, page};
 use serde_json::json;
@@ -22,7 +22,7 @@ async fn a_late_report() -> Option<()> {
     upstream.hold_pages();
     upstream.allow_pages(1);
     let config = format!("{SCRAPED}report_ttl_ms = 60000\nactive_decode_blocks_threshold = 0.5\n");
-    let gateway = TestGateway::start(&config, &[upstream.address]);
+    let gateway = without_queue(&config, &[upstream.address]);
     until_known(&gateway).await;
     eventually("the second page is asked for", || upstream.pages_asked() >= 2).await;
     let asked = upstream.pages_asked();
@@ -52,7 +52,7 @@ async fn an_upstream_that_falls_silent_while_busy_is_free_again_after_the_ttl() 
         "{SCRAPED}report_ttl_ms = 300\nactive_requests_threshold = 8\n\
          active_decode_blocks_threshold = 0.85\n"
     );
-    let gateway = TestGateway::start(&config, &[upstream.address]);
+    let gateway = without_queue(&config, &[upstream.address]);
     // It says that it is busy.
     until_status(&gateway, 503).await;
     upstream.hold_pages();
@@ -72,7 +72,7 @@ async fn silence_counts_as_busy_where_that_is_the_policy() {
     let config = format!(
         "{SCRAPED}report_ttl_ms = 300\nactive_requests_threshold = 8\non_silence = \"busy\"\n"
     );
-    let gateway = TestGateway::start(&config, &[upstream.address]);
+    let gateway = without_queue(&config, &[upstream.address]);
     let refused = Client::new(gateway.address).get("/").await;
     assert_eq!((refused.status.as_u16(), &refused.json()["reason"]), (503, &json!("all_busy")));
     assert_eq!(refused.json()["threshold"], json!(null), "no threshold is exceeded");
@@ -92,7 +92,7 @@ async fn an_upstream_that_never_reports_still_gets_no_more_than_its_places() {
             upstream.hold_pages();
         }
         let config = format!("{SCRAPED}active_requests_threshold = 4\n");
-        let gateway = TestGateway::start(&config, &[upstream.address]);
+        let gateway = without_queue(&config, &[upstream.address]);
         let mut flood = Flood::of_gets(Client::new(gateway.address), 20);
         assert_eq!(flood.answers(16).await.len(), 16, "{silence}");
         eventually("the others are there", || upstream.active() == 4).await;
@@ -108,7 +108,7 @@ async fn reports_that_stand_still_at_idle_do_not_let_more_in() {
     let mock = slow_mock(|config| config.metrics = MetricsStyle::Vllm);
     fault(&mock, &json!({"reports": "stale"})).await;
     let config = format!("{SCRAPED}active_requests_threshold = 4\n");
-    let gateway = TestGateway::start(&config, &[mock.address()]);
+    let gateway = without_queue(&config, &[mock.address()]);
     until_known(&gateway).await;
     let held: Vec<_> = (0..4)
         .map(|_| {
@@ -137,7 +137,7 @@ const BUSY: Option<&str> = Some("all_busy");
 async fn reports_that_stand_still_at_busy_are_left_behind_when_they_move_again() {
     let upstream = Upstream::start().await.telling(&page(&[(0, 1000, 0, 100)]));
     let config = format!("{SCRAPED}active_requests_threshold = 4\n");
-    let gateway = TestGateway::start(&config, &[upstream.address]);
+    let gateway = without_queue(&config, &[upstream.address]);
     until_status(&gateway, 503).await;
     upstream.tell(&page(&[(0, 1000, 0, 0)]));
     until_status(&gateway, 200).await;
@@ -149,7 +149,7 @@ async fn zeros_of_a_server_that_is_starting_are_not_idleness() {
         let mock = fast_mock(|config| config.metrics = style);
         fault(&mock, &json!({"reports": "not_ready"})).await;
         let config = format!("{SCRAPED}active_decode_blocks_threshold = 0.85\n");
-        let gateway = TestGateway::start(&config, &[mock.address()]);
+        let gateway = without_queue(&config, &[mock.address()]);
         until_known(&gateway).await;
         let refused = post_json(gateway.address, CHAT, &chat("tidegate-mock")).await;
         let body = refused.json();
@@ -173,7 +173,7 @@ async fn who_is_starting_is_passed_over_for_who_is_ready() {
     let starting = Upstream::start().await.telling(&page(&[(0, 0, 0, 0)]));
     let ready = Upstream::start().await.telling(&page(&[(100, 1000, 0, 1)]));
     let config = format!("{SCRAPED}active_decode_blocks_threshold = 0.85\n");
-    let gateway = TestGateway::start(&config, &[starting.address, ready.address]);
+    let gateway = without_queue(&config, &[starting.address, ready.address]);
     until_known(&gateway).await;
     for _ in 0..20 {
         assert_eq!(status(&gateway).await, 200);
@@ -194,7 +194,7 @@ async fn who_is_starting_is_passed_over_for_who_is_ready() {
 async fn a_rank_with_room_keeps_its_upstream_free() {
     let upstreams = [Upstream::start().await.telling(&page(&[(990, 1000, 0, 0), (0, 1000, 0, 0)]))];
     let config = format!("{SCRAPED}active_decode_blocks_threshold = 0.85\n");
-    let gateway = TestGateway::start(&config, &addresses(&upstreams));
+    let gateway = without_queue(&config, &addresses(&upstreams));
     until_known(&gateway).await;
     assert_eq!(status(&gateway).await, 200);
     upstreams[0].tell(&page(&[(990, 1000, 0, 0), (990, 1000, 0, 0)]));

@@ -3,6 +3,7 @@
 use crate::support::{Answer, Client, TestGateway};
 use crate::traffic::{
     CHAT, Flood, chat, fast_mock, post, post_json, slow_mock, status, until, until_known,
+    without_queue,
 };
 use crate::upstream::{Upstream, page};
 use http_body_util::Full;
@@ -32,7 +33,7 @@ async fn every_kind_of_server_is_recognised_and_its_requests_count() {
             config.engine.max_running = 2;
         });
         let config = format!("{SCRAPED}active_requests_threshold = 3\n");
-        let gateway = TestGateway::start(&config, &[mock.address()]);
+        let gateway = without_queue(&config, &[mock.address()]);
         until_known(&gateway).await;
         let source = gateway.stats().await["upstreams"][0]["load_source"].clone();
         assert_eq!(source, json!({"kind": kind, "problem": null, "orca": false}));
@@ -63,7 +64,7 @@ async fn every_kind_that_tells_its_cache_is_busy_by_it() {
     for (style, kind, tells_kv) in STYLES {
         let mock = slow_mock(|config| config.metrics = style);
         let config = format!("{SCRAPED}active_decode_blocks_threshold = 0.5\n");
-        let gateway = TestGateway::start(&config, &[mock.address()]);
+        let gateway = without_queue(&config, &[mock.address()]);
         until_known(&gateway).await;
         assert_eq!(status(&gateway).await, 200, "{kind}");
         // Of 256 blocks of 16 tokens this takes 200.
@@ -127,7 +128,7 @@ async fn load_in_the_headers_of_answers_is_asked_for_read_and_kept_from_the_clie
     for told in [BUSY_TEXT, BUSY_JSON] {
         let upstream = Upstream::start().await;
         upstream.tell_in_headers(told);
-        let gateway = TestGateway::start(&by_headers("ask"), &[upstream.address]);
+        let gateway = without_queue(&by_headers("ask"), &[upstream.address]);
         let first = Client::new(gateway.address).get("/").await;
         assert_eq!(first.status, 200, "nothing is known yet");
         assert_eq!(upstream.last().headers["endpoint-load-metrics-format"], "text");
@@ -156,7 +157,7 @@ async fn headers_that_nobody_asked_for_pass_on_to_the_client() {
     for (orca, read) in [("read", true), ("off", false)] {
         let upstream = Upstream::start().await;
         upstream.tell_in_headers(BUSY_TEXT);
-        let gateway = TestGateway::start(&by_headers(orca), &[upstream.address]);
+        let gateway = without_queue(&by_headers(orca), &[upstream.address]);
         let first = Client::new(gateway.address).get("/").await;
         assert_eq!(first.header("endpoint-load-metrics"), BUSY_TEXT, "{orca}");
         assert!(!upstream.last().headers.contains_key("endpoint-load-metrics-format"), "{orca}");

@@ -3,8 +3,10 @@
 use crate::support::{Client, RawUpstream, Reserved, TestGateway, eventually};
 use crate::traffic::{
     Flood, addresses, count, post_json, until, until_known, until_status, upstream_toml,
+    without_queue,
 };
 use crate::upstream::{Upstream, page};
+use crate::waiting::{assert_refused, assert_served, send};
 use http_body_util::Full;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -19,7 +21,7 @@ async fn an_upstream_is_not_latched_busy_for_ever_on_stale_data() {
         "{SCRAPED}report_ttl_ms = 200\nactive_decode_blocks_threshold = 0.85\n\
          active_prefill_tokens_threshold = 10000\nactive_requests_threshold = 8\n"
     );
-    let gateway = TestGateway::start(&config, &[upstream.address]);
+    let gateway = without_queue(&config, &[upstream.address]);
     until_status(&gateway, 503).await;
     upstream.hold_pages();
     until(&gateway, "it is not taken for busy", |stats| stats["models"][0]["busy"] == 0).await;
@@ -73,7 +75,7 @@ async fn thresholds_can_be_cleared() {
     let upstream = Upstream::closed().await;
     let config =
         format!("[routing]\nactive_requests_threshold = 1\n{}", upstream_toml(&upstream, &["m"]));
-    let gateway = TestGateway::start(&config, &[]);
+    let gateway = without_queue(&config, &[]);
     let client = Client::new(gateway.address);
     let held = Flood::of_gets(client, 1);
     eventually("the place is taken", || upstream.active() == 1).await;
@@ -96,7 +98,7 @@ async fn overload_and_unavailability_are_told_apart() {
         gone.address,
         upstream_toml(&upstream, &["busy"])
     );
-    let gateway = TestGateway::start(&config, &[]);
+    let gateway = without_queue(&config, &[]);
     let client = Client::new(gateway.address);
     for (model, status, kind, reason) in [
         ("busy", 503, "service_unavailable", "all_busy"),
@@ -114,16 +116,18 @@ async fn overload_and_unavailability_are_told_apart() {
 #[tokio::test]
 async fn priorities_are_not_ignored_when_shedding() {
     let upstream = Upstream::closed().await;
-    let config = "[routing]\nactive_requests_threshold = 10\nlow_share = 0.8\n";
+    let config = "[routing]\nactive_requests_threshold = 10\n\
+                  [queue]\nsize = 1\noverflow_size = 0\nwait_max_ms = 3600000\n";
     let gateway = TestGateway::start(config, &[upstream.address]);
-    let client = Client::new(gateway.address);
-    let held = Flood::of_gets(client, 8);
-    eventually("eight of ten are taken", || upstream.active() == 8).await;
-    assert_eq!(client.get_as("/", "low").await.status, 503);
-    let more = Flood::of_gets(client, 2);
-    eventually("the others are for normal", || upstream.active() == 10).await;
+    let held = Flood::of_gets(Client::new(gateway.address), 10);
+    eventually("all slots are taken", || upstream.active() == 10).await;
+    let low = send(&gateway, "/low", "low").await;
+    let normal = send(&gateway, "/normal", "normal").await;
+    assert_refused(low, "queue_displaced").await;
+    assert_refused(send(&gateway, "/low", "low").await, "all_busy").await;
     upstream.open();
-    assert_eq!(count(&held.rest().await, 200) + count(&more.rest().await, 200), 10);
+    assert_eq!(count(&held.rest().await, 200), 10);
+    assert_served([normal]).await;
 }
 
 /// Every upstream resets every request. What may be repeated is, but not without end.
@@ -159,7 +163,7 @@ async fn retries_are_not_multiplied() {
 async fn limits_are_not_multiplied_by_the_number_of_gateways() {
     let upstreams = [Upstream::closed().await.honest(), Upstream::closed().await.honest()];
     let config = format!("{SCRAPED}active_requests_threshold = 8\n");
-    let gateways = [(); 3].map(|()| TestGateway::start(&config, &addresses(&upstreams)));
+    let gateways = [(); 3].map(|()| without_queue(&config, &addresses(&upstreams)));
     for gateway in &gateways {
         until_known(gateway).await;
     }

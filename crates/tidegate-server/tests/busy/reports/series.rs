@@ -1,7 +1,7 @@
 //! What is counted, in the names of the document under our prefix.
 
 use crate::support::{Client, TestGateway, eventually};
-use crate::traffic::{Flood, until, until_known, upstream_toml};
+use crate::traffic::{Flood, until, until_known, upstream_toml, without_queue};
 use crate::upstream::{Upstream, page};
 use tidegate_testkit::promtool::{Verdict, check_metrics};
 
@@ -28,8 +28,7 @@ fn promtool_accepts(text: &str) {
 #[tokio::test]
 async fn issued_rejected_and_queued_are_right() {
     let upstream = Upstream::closed().await;
-    let gateway =
-        TestGateway::start("[routing]\nactive_requests_threshold = 5\n", &[upstream.address]);
+    let gateway = without_queue("[routing]\nactive_requests_threshold = 5\n", &[upstream.address]);
     let mut flood = Flood::of_gets(Client::new(gateway.address), 30);
     flood.answers(25).await;
     eventually("five are there", || upstream.active() == 5).await;
@@ -56,7 +55,7 @@ async fn limits_of_every_kind_count_as_rejections_by_their_reason() {
     let upstream = Upstream::closed().await;
     let config = format!(
         "[admission]\nglobal_limit = 12\nhigh_limit = 4\nnormal_limit = 4\nlow_limit = 2\n\
-         [outbox]\nconcurrency = 1\nqueue_size = 1\noverflow_size = 0\n\
+         [routing]\nlimit = 1\n[queue]\nsize = 1\noverflow_size = 0\n\
          [[model]]\nname = \"gone\"\n{}",
         upstream_toml(&upstream, &["here"])
     );
@@ -66,12 +65,12 @@ async fn limits_of_every_kind_count_as_rejections_by_their_reason() {
         let request = client.request("GET", "/").header("tidegate-priority", priority);
         request.header("tidegate-model", model).body(http_body_util::Full::default()).unwrap()
     };
-    // One is sent, one waits, the third finds no place in the line.
+    // One is sent, one waits, the third finds the queue full.
     let mut high = Flood::new(client, 3, || ask("high", "here"));
-    assert_eq!(high.answers(1).await[0].json()["reason"], "outbox_full");
+    assert_eq!(high.answers(1).await[0].json()["reason"], "all_busy");
     assert_eq!(client.send(ask("high", "gone")).await.json()["reason"], "no_upstreams");
     let text = metrics(&gateway).await;
-    for (reason, count) in [("outbox_full", 1.0), ("no_upstreams", 1.0), ("all_busy", 0.0)] {
+    for (reason, count) in [("all_busy", 1.0), ("no_upstreams", 1.0), ("queue_displaced", 0.0)] {
         let series = format!("tidegate_tasks_rejected_total{{reason=\"{reason}\"}}");
         assert_eq!(value(&text, &series), count, "{reason}");
     }

@@ -2,7 +2,7 @@
 //! the rules of HTTP.
 
 use crate::support::{Answer, Client, TestGateway, eventually};
-use crate::traffic::{Flood, post};
+use crate::traffic::{Flood, post, without_queue};
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Channel};
@@ -15,8 +15,7 @@ const MEGABYTE: usize = 1_000_000;
 /// A gateway whose one place is taken.
 async fn busy_gateway() -> (Upstream, TestGateway, Flood) {
     let upstream = Upstream::closed().await;
-    let gateway =
-        TestGateway::start("[routing]\nactive_requests_threshold = 1\n", &[upstream.address]);
+    let gateway = without_queue("[routing]\nactive_requests_threshold = 1\n", &[upstream.address]);
     let held = Flood::of_gets(Client::new(gateway.address), 1);
     eventually("the place is taken", || upstream.active() == 1).await;
     (upstream, gateway, held)
@@ -139,7 +138,7 @@ async fn where_all_models_are_busy_no_body_is_looked_into_for_its_model() {
     let text = "[routing]\nactive_requests_threshold = 0\n".to_owned();
     let upstreams =
         [crate::traffic::upstream_toml(&a, &["a"]), crate::traffic::upstream_toml(&b, &["b"])];
-    let gateway = TestGateway::start(&(text + &upstreams.concat()), &[]);
+    let gateway = without_queue(&(text + &upstreams.concat()), &[]);
     let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
                 content-length: 1000000\r\n\r\n";
     let answer = answer_to(&gateway, head).await;

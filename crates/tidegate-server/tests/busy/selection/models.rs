@@ -3,6 +3,7 @@
 use crate::support::{Answer, Client, TestGateway, eventually};
 use crate::traffic::{
     CHAT, Flood, chat, count, fast_mock, post, post_json, slow_mock, until, upstream_toml,
+    without_queue,
 };
 use crate::upstream::{Upstream, page};
 use http_body_util::Full;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 async fn two_models(config: &str) -> (Upstream, Upstream, TestGateway) {
     let (a, b) = (Upstream::start().await, Upstream::start().await);
     let config = format!("{config}\n{}{}", upstream_toml(&a, &["a"]), upstream_toml(&b, &["b"]));
-    let gateway = TestGateway::start(&config, &[]);
+    let gateway = without_queue(&config, &[]);
     (a, b, gateway)
 }
 
@@ -110,7 +111,7 @@ async fn models_are_learned_from_the_servers() {
     };
     let (a, b) = (named("a"), named("b"));
     let config = "[routing]\nload_source = \"scrape\"\n";
-    let gateway = TestGateway::start(config, &[a.address(), b.address()]);
+    let gateway = without_queue(config, &[a.address(), b.address()]);
     until(&gateway, "all models are known", |stats| stats["models"].as_array().unwrap().len() >= 4)
         .await;
     for name in ["a", "b"] {
@@ -137,7 +138,7 @@ async fn a_server_that_is_just_starting_is_asked_for_its_models_again_soon() {
     upstream.start_models();
     let config = "[routing]\nload_source = \"scrape\"\nscrape_interval_ms = 10\n\
                   active_requests_threshold = 3\n";
-    let gateway = TestGateway::start(config, &[upstream.address]);
+    let gateway = without_queue(config, &[upstream.address]);
     eventually("it was asked", || upstream.models_asked() > 0).await;
     let before = upstream.pages_asked();
     upstream.tell_model("late");
@@ -153,7 +154,7 @@ async fn a_full_server_of_one_model_is_no_trouble_to_the_other() {
     let idle = fast_mock(|config| config.models = vec!["b".to_owned()]);
     let config = "[routing]\nload_source = \"scrape\"\nscrape_interval_ms = 20\n\
                   active_requests_threshold = 3\n";
-    let gateway = TestGateway::start(config, &[full.address(), idle.address()]);
+    let gateway = without_queue(config, &[full.address(), idle.address()]);
     until(&gateway, "both models are known", |stats| stats["models"][1]["model"] == "b").await;
     let client = Client::new(gateway.address);
     // Somebody else fills it.

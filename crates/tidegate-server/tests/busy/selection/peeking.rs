@@ -1,7 +1,7 @@
 //! A body that was looked into arrives as it was sent.
 
 use crate::support::{Answer, Client, TestGateway, undisturbed};
-use crate::traffic::{CHAT, post, upstream_toml};
+use crate::traffic::{CHAT, post, upstream_toml, without_queue};
 use crate::upstream::{Came, Upstream};
 use bytes::Bytes;
 use http_body_util::Channel;
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 async fn two_models(config: &str) -> (Upstream, Upstream, TestGateway) {
     let (a, b) = (Upstream::start().await, Upstream::start().await);
     let config = format!("{config}\n{}{}", upstream_toml(&a, &["a"]), upstream_toml(&b, &["b"]));
-    let gateway = TestGateway::start(&config, &[]);
+    let gateway = without_queue(&config, &[]);
     (a, b, gateway)
 }
 

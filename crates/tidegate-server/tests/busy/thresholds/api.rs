@@ -1,7 +1,7 @@
 //! `/busy_threshold`, to the letter of the document that has it.
 
 use crate::support::{Answer, Client, TestGateway, eventually};
-use crate::traffic::{Flood, active, count, post, post_json, upstream_toml};
+use crate::traffic::{Flood, active, count, post, post_json, upstream_toml, without_queue};
 use crate::upstream::Upstream;
 use http_body_util::Full;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ const PATH: &str = "/busy_threshold";
 const QWEN: &str = "Qwen/Qwen3-0.6B";
 
 async fn gateway_of(upstream: &Upstream) -> TestGateway {
-    TestGateway::start(&upstream_toml(upstream, &[QWEN]), &[])
+    without_queue(&upstream_toml(upstream, &[QWEN]), &[])
 }
 
 async fn delete(address: SocketAddr, path: &str, body: &str) -> Answer {
@@ -152,7 +152,7 @@ async fn a_threshold_that_flips_under_load_never_latches_and_never_overshoots_it
 #[tokio::test]
 async fn while_models_are_not_known_there_is_one_entry_for_all() {
     let upstream = Upstream::closed().await;
-    let gateway = TestGateway::start("", &[upstream.address]);
+    let gateway = without_queue("", &[upstream.address]);
     let all = Client::new(gateway.address).get(PATH).await.json();
     assert_eq!(all["thresholds"][0]["model"], "*");
     let change = json!({"model": "*", "active_requests_threshold": 1});

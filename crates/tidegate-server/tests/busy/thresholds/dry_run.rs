@@ -1,7 +1,7 @@
 //! A dry run refuses nothing, and counts what it would have refused by reason.
 
 use crate::support::{Client, TestGateway, eventually};
-use crate::traffic::{Flood, active, addresses, count, until_known};
+use crate::traffic::{Flood, active, addresses, count, get, until_known};
 use crate::upstream::{Upstream, page};
 use serde_json::Value;
 
@@ -20,7 +20,12 @@ async fn tasks(gateway: &TestGateway, reason: &str) -> (u64, u64, u64) {
 }
 
 /// Twenty at once where there are four places: all are served.
-async fn nothing_is_refused(config: &str, upstreams: &[Upstream], reason: &str, would: u64) {
+async fn nothing_is_refused(
+    config: &str,
+    upstreams: &[Upstream],
+    reason: &str,
+    would: u64,
+) -> TestGateway {
     let config = format!("dry_run = true\n{config}");
     let gateway = TestGateway::start(&config, &addresses(upstreams));
     if config.contains("scrape") {
@@ -36,6 +41,7 @@ async fn nothing_is_refused(config: &str, upstreams: &[Upstream], reason: &str, 
     let line = format!("tidegate_requests_would_reject_total{{reason=\"{reason}\"}} {would}\n");
     assert!(metrics.text().contains(&line), "{line}");
     assert!(metrics.text().contains("tidegate_dry_run 1\n"));
+    gateway
 }
 
 #[tokio::test]
@@ -63,33 +69,41 @@ async fn the_gateway_s_own_limits_only_count() {
     nothing_is_refused(config, &upstreams, "global_limit", 16).await;
 }
 
+/// In a dry run nothing waits, whatever the queue.
 #[tokio::test]
-async fn a_full_outbox_only_counts() {
-    let upstreams = [Upstream::closed().await];
-    let config =
-        "[outbox]\nconcurrency = 3\nqueue_size = 1\noverflow_size = 0\nwait_max_ms = 3600000\n";
-    let config = format!("dry_run = true\n{config}");
-    let gateway = TestGateway::start(&config, &addresses(&upstreams));
-    let flood = Flood::of_gets(Client::new(gateway.address), 20);
-    eventually("all but the one that waits are there", || active(&upstreams) == 19).await;
-    upstreams[0].open();
-    assert_eq!(count(&flood.rest().await, 200), 20);
-    gateway.balances().await;
-    assert_eq!(tasks(&gateway, "outbox_full").await, (20, 16, 0));
+async fn a_limit_only_counts() {
+    for queue in ["", "[queue]\nsize = 0\n", "[queue]\nsize = 1\nwait_max_ms = 3600000\n"] {
+        let upstreams = [Upstream::closed().await];
+        let config = format!("[routing]\nlimit = 4\n{queue}");
+        let gateway = nothing_is_refused(&config, &upstreams, "all_busy", 16).await;
+        let totals = crate::waiting::queue(&gateway).totals;
+        assert_eq!((totals.queued, totals.refused_full, totals.refused_wait), (0, 0, 0));
+    }
 }
 
 #[tokio::test]
-async fn a_wait_that_is_too_long_only_counts() {
+async fn a_deadline_that_has_passed_only_counts() {
     let upstreams = [Upstream::closed().await];
-    let config = "[outbox]\nconcurrency = 4\nwait_max_ms = 20\n";
-    nothing_is_refused(config, &upstreams, "outbox_wait", 16).await;
+    let config = "dry_run = true\n[routing]\nlimit = 4\n";
+    let gateway = TestGateway::start(config, &addresses(&upstreams));
+    let client = Client::new(gateway.address);
+    let flood = Flood::new(client, 20, || {
+        let mut request = get(client, "/work");
+        request.headers_mut().insert("tidegate-timeout-ms", 0.into());
+        request
+    });
+    eventually("all of them are there", || active(&upstreams) == 20).await;
+    upstreams[0].open();
+    assert_eq!(count(&flood.rest().await, 200), 20);
+    gateway.balances().await;
+    assert_eq!(tasks(&gateway, "all_busy").await, (20, 16, 0));
 }
 
 #[tokio::test]
 async fn a_share_that_is_used_up_only_counts() {
     let upstreams = Upstream::several(2).await;
     let config = "dry_run = true\n[admission]\nglobal_limit = 80\nhigh_limit = 40\n\
-                  normal_limit = 40\nlow_limit = 10\n[outbox]\nshare = 0.1\n";
+                  normal_limit = 40\nlow_limit = 10\n[routing]\nupstream_share = 0.1\n";
     let gateway = TestGateway::start(config, &addresses(&upstreams));
     let flood = Flood::of_gets(Client::new(gateway.address), 20);
     eventually("all of them are there", || active(&upstreams) == 20).await;

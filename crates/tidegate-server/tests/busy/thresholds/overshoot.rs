@@ -1,7 +1,7 @@
 //! Of many at once, exactly as many get through as there are places.
 
 use crate::support::{Client, TestGateway, eventually};
-use crate::traffic::{Flood, active, addresses, count, until_known};
+use crate::traffic::{Flood, active, addresses, count, until_known, without_queue};
 use crate::upstream::{Upstream, page};
 use http_body_util::Full;
 use tokio::task::JoinSet;
@@ -34,7 +34,7 @@ async fn two_hundred_at_once_on_32_places_admit_exactly_32_for_every_pick() {
     for pick in PICKS {
         let upstreams = Upstream::several(4).await;
         let config = format!("[routing]\npick = \"{pick}\"\nactive_requests_threshold = 8\n");
-        let gateway = TestGateway::start(&config, &addresses(&upstreams));
+        let gateway = without_queue(&config, &addresses(&upstreams));
         admits_exactly_32(&gateway, &upstreams, pick).await;
     }
 }
@@ -45,7 +45,7 @@ async fn with_two_ranks_an_upstream_they_admit_exactly_32_for_every_pick() {
         let upstreams = Upstream::several(4).await;
         upstreams.iter().for_each(|upstream| upstream.tell(&page(&[(0, 100, 0, 0); 2])));
         let config = format!("[routing]\npick = \"{pick}\"\n{ONCE}active_requests_threshold = 4\n");
-        let gateway = TestGateway::start(&config, &addresses(&upstreams));
+        let gateway = without_queue(&config, &addresses(&upstreams));
         until_known(&gateway).await;
         admits_exactly_32(&gateway, &upstreams, pick).await;
     }
@@ -59,7 +59,7 @@ async fn by_the_kv_blocks_of_two_ranks_they_admit_exactly_32_for_every_pick() {
         upstreams.iter().for_each(|upstream| upstream.tell(&page(&[(0, 8, 0, 0); 2])));
         let config =
             format!("[routing]\npick = \"{pick}\"\n{ONCE}active_decode_blocks_threshold = 0.5\n");
-        let gateway = TestGateway::start(&config, &addresses(&upstreams));
+        let gateway = without_queue(&config, &addresses(&upstreams));
         until_known(&gateway).await;
         admits_exactly_32(&gateway, &upstreams, pick).await;
     }
@@ -70,7 +70,7 @@ async fn by_the_tokens_in_prefill_they_admit_exactly_32_for_every_pick() {
     for pick in PICKS {
         let upstreams = Upstream::several(4).await;
         let config = format!("[routing]\npick = \"{pick}\"\nactive_prefill_tokens_threshold = 8\n");
-        let gateway = TestGateway::start(&config, &addresses(&upstreams));
+        let gateway = without_queue(&config, &addresses(&upstreams));
         admits_exactly_32(&gateway, &upstreams, pick).await;
     }
 }
@@ -85,7 +85,7 @@ async fn while_true_reports_come_in_never_more_than_32_are_admitted_and_in_the_e
     }
     let config = "[routing]\nload_source = \"scrape\"\nscrape_interval_ms = 10\n\
                   active_requests_threshold = 8\n";
-    let gateway = TestGateway::start(config, &addresses(&upstreams));
+    let gateway = without_queue(config, &addresses(&upstreams));
     until_known(&gateway).await;
     let client = Client::new(gateway.address);
     let floods: Vec<_> = (0..4).map(|_| Flood::of_gets(client, 50)).collect();
@@ -110,7 +110,7 @@ async fn while_true_reports_come_in_never_more_than_32_are_admitted_and_in_the_e
 async fn two_hundred_streams_of_one_connection_are_admitted_like_connections() {
     let upstreams = Upstream::several(4).await;
     let gateway =
-        TestGateway::start("[routing]\nactive_requests_threshold = 8\n", &addresses(&upstreams));
+        without_queue("[routing]\nactive_requests_threshold = 8\n", &addresses(&upstreams));
     let tcp = tokio::net::TcpStream::connect(gateway.address).await.unwrap();
     let io = hyper_util::rt::TokioIo::new(tcp);
     let executor = hyper_util::rt::TokioExecutor::new();
@@ -142,7 +142,7 @@ async fn two_hundred_streams_of_one_connection_are_admitted_like_connections() {
 async fn clients_that_leave_free_their_places() {
     let upstreams = Upstream::several(2).await;
     let gateway =
-        TestGateway::start("[routing]\nactive_requests_threshold = 4\n", &addresses(&upstreams));
+        without_queue("[routing]\nactive_requests_threshold = 4\n", &addresses(&upstreams));
     for _ in 0..3 {
         let flood = Flood::of_gets(Client::new(gateway.address), 8);
         eventually("all places are taken", || active(&upstreams) == 8).await;

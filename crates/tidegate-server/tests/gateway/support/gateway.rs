@@ -2,7 +2,7 @@ use super::Client;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use tidegate_server::config::{Config, LoadSource};
+use tidegate_server::config::{Config, LimitSetting, LoadSource};
 use tidegate_server::gateway::{Drained, Gateway};
 
 /// A gateway on free loopback ports that ends with its test.
@@ -23,6 +23,10 @@ impl TestGateway {
         // Upstreams that count what they see are not asked for anything else, unless a test says so.
         if !toml.contains("scrape") {
             config.routing.load_source = LoadSource::Headers;
+        }
+        // Nor are they held to a limit that is found, unless a test says so: many hold all that is sent to them.
+        if !toml.lines().any(|line| line.trim_start().starts_with("limit =")) {
+            config.routing.limit = LimitSetting::Off;
         }
         Self::start_with(config)
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidegate_core::admission::{
     InFlightTracker, LoadState, MessagePriority, PriorityLimits, Reason, RetryBounds, Sharing,
 };
+use tidegate_core::routing::UpstreamLimit;
 
 /// A broken invariant, without its time.
 #[derive(Debug)]
@@ -21,8 +22,7 @@ pub struct Checks {
     limits: PriorityLimits,
     sharing: Sharing,
     bounds: RetryBounds,
-    concurrency: usize,
-    queue: usize,
+    limit: Option<u32>,
     /// Admitted requests that are not over, by priority.
     admitted: [u32; 4],
     admitted_ever: u64,
@@ -48,6 +48,11 @@ impl Broken {
     pub const CONCURRENCY: &'static str =
         "requests at an upstream never exceed its concurrency limit";
     pub const QUEUE: &'static str = "no queue is longer than its bound";
+    pub const OVERTAKEN: &'static str =
+        "no lower priority is dispatched while a higher one that could use the slot waits";
+    pub const WAITERS: &'static str =
+        "every queued request was served, displaced, expired or left, or waits";
+    pub const IDLE: &'static str = "no request waits while a slot for it is free";
     pub const SLOTS: &'static str = "an upstream executes no more than it has slots";
     pub const ADVICE: &'static str = "a refusal says when to come back, within the bounds";
     pub const CONSERVED: &'static str = "every offered request has ended or is under way";
@@ -79,8 +84,10 @@ impl Checks {
             limits: settings.limits,
             sharing: settings.sharing,
             bounds: settings.retry,
-            concurrency: settings.concurrency,
-            queue: settings.queue,
+            limit: match settings.limit {
+                UpstreamLimit::Fixed(limit) => Some(limit),
+                UpstreamLimit::Auto(_) | UpstreamLimit::Off => None,
+            },
             admitted: [0; 4],
             admitted_ever: 0,
             states: [0; State::COUNT],
@@ -200,20 +207,14 @@ impl Checks {
     pub fn sent(&mut self, upstream: usize) -> Result<(), Broken> {
         self.with_upstream[upstream] += 1;
         let count = self.with_upstream[upstream];
-        let most = self.concurrency;
-        unless(most == 0 || count <= most, Broken::CONCURRENCY, || {
+        let most = self.limit.map_or(usize::MAX, |limit| limit as usize);
+        unless(count <= most, Broken::CONCURRENCY, || {
             format!("{count} requests are with upstream {upstream}, and {most} may be")
         })
     }
 
     pub fn back(&mut self, upstream: usize) {
         self.with_upstream[upstream] = self.with_upstream[upstream].saturating_sub(1);
-    }
-
-    pub fn queued_at(&self, upstream: usize, waiting: usize) -> Result<(), Broken> {
-        unless(waiting <= self.queue, Broken::QUEUE, || {
-            format!("{waiting} requests wait for upstream {upstream}, and {} may", self.queue)
-        })
     }
 
     /// Checks after every event that the tracker counts the admitted requests, and that none is lost.

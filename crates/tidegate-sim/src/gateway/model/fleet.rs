@@ -1,14 +1,19 @@
 use super::advice::told;
+use super::ask::Ask;
 use super::check::Broken;
+use super::record::Record;
+use super::request::HeldPermit;
 use super::settings::Settings;
+use super::trackers::Trackers;
 use crate::agenda::Time;
 use crate::gateway::Flaw;
 use std::time::Duration;
-use tidegate_core::admission::MessagePriority;
+use tidegate_core::admission::InFlightTracker;
+use tidegate_core::limit::UpstreamOutcome;
 use tidegate_core::routing::{
-    Answer, Availability, AvailabilityEntry, BusyThresholds, Charge, ChargeTicket, Demand,
-    DrainAdvisor, LaneThresholds, Latency, LoadAccount, LoadReport, OnSilence, Pick, Pool,
-    RouteError, RouteQuery, RoutingPolicy, Shares, Standing, TriedUpstreams,
+    Answer, Availability, AvailabilityEntry, BusyThresholds, Demand, DrainAdvisor, Latency,
+    LoadReport, OnSilence, Pick, Pool, RouteError, RouteQuery, RoutingPolicy, Standing,
+    UpstreamAccount, UpstreamLimit, UpstreamTicket,
 };
 
 /// The age at which a load report expires.
@@ -16,61 +21,78 @@ const REPORT_TTL: Duration = Duration::from_secs(5);
 
 /// The gateway's router: the policy that ships, over upstreams in the simulator's memory.
 #[derive(Debug)]
-pub struct Fleet {
+pub struct Fleet<'a> {
     policy: RoutingPolicy,
-    upstreams: Members,
+    upstreams: Members<'a>,
     drain: DrainAdvisor,
     needs_reports: bool,
 }
 
 /// The upstreams as the gateway knows them.
 #[derive(Debug)]
-struct Members {
-    all: Vec<Member>,
-    thresholds: LaneThresholds,
+struct Members<'a> {
+    all: Vec<Member<'a>>,
+    thresholds: BusyThresholds,
     availability: Availability,
     demand: Demand,
     plant: Option<Flaw>,
 }
 
 #[derive(Debug)]
-struct Member {
-    account: LoadAccount,
+struct Member<'a> {
+    account: UpstreamAccount,
+    /// The share of the admission limits that its requests may hold; `None` for all of them.
+    share: Option<&'a InFlightTracker>,
     up: bool,
     latency: Latency,
     entry: AvailabilityEntry,
 }
 
-/// The requirements of one request on its upstream.
-#[derive(Clone, Copy, Debug)]
-pub struct Ask {
-    pub priority: MessagePriority,
-    pub charge: Charge,
-    pub tried: TriedUpstreams<u16>,
+/// A slot at an upstream, and the permit of the upstream's share.
+#[derive(Debug)]
+pub struct Reservation<'a> {
+    pub upstream: usize,
+    pub ticket: UpstreamTicket,
+    pub share: HeldPermit<'a>,
+}
+
+/// The reason that a request got no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRoom {
+    /// Every upstream that could take it is at its limit or exceeds a threshold.
+    Busy,
+    /// An upstream has room, and its requests hold as much of the gateway as they may.
+    Share,
+    /// No upstream is left to try.
+    NoUpstream,
 }
 
 /// The upstreams as the policy sees them for one request. Keeps the first invariant that a reservation broke.
-struct View<'a> {
-    upstreams: &'a mut Members,
-    ask: &'a Ask,
+struct View<'v, 'a> {
+    upstreams: &'v mut Members<'a>,
+    ask: &'v Ask,
+    waiting: &'v Record,
     now: Duration,
+    share_is_full: bool,
     broken: Option<Broken>,
 }
 
 // === impl Fleet ===
 
-impl Fleet {
-    pub fn new(settings: &Settings, plant: Option<Flaw>) -> Self {
-        let size = usize::from(settings.upstreams.count);
-        let thresholds = LaneThresholds::new(settings.thresholds, Shares::default());
-        let member = |index| Member {
-            account: LoadAccount::new(OnSilence::Free),
+impl<'a> Fleet<'a> {
+    pub fn new(settings: &Settings, trackers: &'a Trackers, plant: Option<Flaw>) -> Self {
+        let thresholds = settings.thresholds;
+        let member = |(index, share): (usize, &'a Option<InFlightTracker>)| Member {
+            account: UpstreamAccount::new(OnSilence::Free, settings.limit),
+            share: share.as_ref(),
             up: true,
             latency: Latency::default(),
             entry: AvailabilityEntry::new(index, thresholds),
         };
+        let all: Vec<_> = trackers.upstreams.iter().enumerate().map(member).collect();
+        let size = all.len();
         let mut upstreams = Members {
-            all: (0..size).map(member).collect(),
+            all,
             thresholds,
             availability: Availability::new(size),
             demand: Demand::new(settings.retry.min),
@@ -81,39 +103,63 @@ impl Fleet {
             policy: RoutingPolicy::new(settings.pick, settings.retry),
             upstreams,
             drain: DrainAdvisor::new(settings.retry),
-            needs_reports: !settings.thresholds.are_off() || settings.pick == Pick::LeastLoaded,
+            needs_reports: settings.upstreams.reports
+                && (!thresholds.are_off()
+                    || settings.pick == Pick::LeastLoaded
+                    || matches!(settings.limit, UpstreamLimit::Auto(_))),
         }
     }
 
-    /// Reserves a slot at an upstream that has room.
-    pub fn route(
+    /// Reserves a slot at an upstream that has room. Checks that no more urgent request waits for that slot.
+    pub fn reserve(
         &mut self,
         ask: &Ask,
+        waiting: &Record,
         draw: u64,
         now: Time,
-    ) -> Result<Result<(usize, ChargeTicket), RouteError>, Broken> {
+    ) -> Result<Result<Reservation<'a>, NoRoom>, Broken> {
+        // A request without a slot may wait: it counts as refused only when it may not.
+        let query = RouteQuery { dry_run: true, draw };
         let now = Duration::from_nanos(now);
-        let query = RouteQuery { priority: ask.priority, dry_run: false, draw, now };
-        let mut view = View { upstreams: &mut self.upstreams, ask, now, broken: None };
+        let upstreams = &mut self.upstreams;
+        let mut view = View { upstreams, ask, waiting, now, share_is_full: false, broken: None };
         let routed = self.policy.route(&mut view, &query);
         if let Some(broken) = view.broken {
             return Err(broken);
         }
-        if matches!(routed, Err(RouteError::Overloaded(_))) {
-            let judged = self.upstreams.demand.judge(ask.priority, now);
-            self.upstreams.check_refused(judged, ask)?;
+        Ok(routed.map_err(|error| match error {
+            RouteError::Overloaded(_) if view.share_is_full => NoRoom::Share,
+            RouteError::Overloaded(_) => NoRoom::Busy,
+            _ => NoRoom::NoUpstream,
+        }))
+    }
+
+    /// Counts a refusal because all upstreams are busy, and returns the wait that its client is told.
+    pub fn refuse(&mut self, ask: &Ask) -> Duration {
+        let (upstreams, waiting) = (&mut self.upstreams, &Record::default());
+        let now = Duration::ZERO;
+        let view = View { upstreams, ask, waiting, now, share_is_full: false, broken: None };
+        match self.policy.refuse(&view, false) {
+            RouteError::Overloaded(overload) => told(overload.retry_after),
+            _ => told(self.policy.retry_after(&self.upstreams.demand)),
         }
-        Ok(routed)
     }
 
     /// Records that the request was sent.
-    pub fn sent(&mut self, upstream: usize, ticket: &mut ChargeTicket, now: Time) {
+    pub fn sent(&mut self, upstream: usize, ticket: &mut UpstreamTicket, now: Time) {
         self.upstreams.all[upstream].account.sent(ticket, Duration::from_nanos(now));
     }
 
-    /// Releases the slot of a request that is over.
-    pub fn release(&mut self, upstream: usize, ticket: ChargeTicket) {
-        self.upstreams.all[upstream].account.release(ticket);
+    /// Releases the slot of a request that ended so. `is_awaited`: requests wait for the pool.
+    pub fn release(
+        &mut self,
+        (upstream, ticket): (usize, UpstreamTicket),
+        outcome: UpstreamOutcome,
+        is_awaited: bool,
+        now: Time,
+    ) {
+        let now = Duration::from_nanos(now);
+        self.upstreams.all[upstream].account.release(ticket, outcome, is_awaited, now);
         self.upstreams.demand.end();
         self.upstreams.publish(upstream);
     }
@@ -131,25 +177,20 @@ impl Fleet {
 
     /// Records a load report.
     pub fn record_report(&mut self, upstream: usize, report: LoadReport, now: Time) {
-        self.upstreams.all[upstream].account.record_report(0, report, Duration::from_nanos(now));
+        let now = Duration::from_nanos(now);
+        self.upstreams.all[upstream].account.record_report(0, report, now, now);
         self.upstreams.publish(upstream);
     }
 
-    /// Lets old reports expire, and updates the retry advice.
-    pub fn tick(&mut self, now: Time) {
+    /// Lets old reports expire, ends the rounds of limits that are found, and updates the retry advice.
+    pub fn tick(&mut self, is_awaited: bool, now: Time) {
         let now = Duration::from_nanos(now);
         let before = now.saturating_sub(REPORT_TTL);
         for upstream in 0..self.upstreams.all.len() {
-            if self.upstreams.all[upstream].account.expire(before) {
-                self.upstreams.publish(upstream);
-            }
+            self.upstreams.all[upstream].account.tick(now, before, is_awaited);
+            self.upstreams.publish(upstream);
         }
         self.upstreams.demand.observe(&mut self.drain, now);
-    }
-
-    /// Returns the wait that a refused client is told.
-    pub fn retry_after(&self) -> Duration {
-        told(self.policy.retry_after(&self.upstreams.demand))
     }
 
     /// Returns `true` if load reports influence any decision.
@@ -157,96 +198,67 @@ impl Fleet {
         self.needs_reports
     }
 
-    /// Counts the requests that hold a slot.
-    pub fn outstanding(&self) -> u64 {
-        self.upstreams.all.iter().map(|member| member.account.outstanding()).sum()
+    /// Returns `true` if a waiting request may find a slot.
+    pub fn has_room(&self) -> bool {
+        RoutingPolicy::has_room(&self.upstreams.availability)
     }
 
-    /// Returns the first upstream that has no room for some priority.
-    pub fn not_free(&self) -> Option<(usize, MessagePriority)> {
-        let all = (0..self.upstreams.all.len())
-            .flat_map(|upstream| MessagePriority::ALL.map(|priority| (upstream, priority)));
-        let free = |priority| self.upstreams.availability.free(priority);
-        all.into_iter().find(|(upstream, priority)| !free(*priority).contains(*upstream))
+    /// Returns `true` if an upstream that is up shows room.
+    pub fn has_free(&self) -> bool {
+        !self.upstreams.availability.free().is_empty()
+    }
+
+    /// Returns `true` if the request was tried at every upstream.
+    pub fn is_exhausted(&self, ask: &Ask) -> bool {
+        (0..self.upstreams.all.len()).all(|upstream| ask.has_tried(upstream))
+    }
+
+    /// Returns the first upstream that is up and would take the request.
+    pub fn free_for(&self, ask: &Ask) -> Option<usize> {
+        let mut free = self.upstreams.availability.free().iter();
+        free.find(|upstream| self.upstreams.could_take(*upstream, ask))
+    }
+
+    /// Counts the requests that hold a slot.
+    pub fn outstanding(&self) -> u64 {
+        self.upstreams.all.iter().map(|member| member.account.load().outstanding()).sum()
+    }
+
+    /// Returns the first upstream that has no room.
+    pub fn not_free(&self) -> Option<usize> {
+        let free = self.upstreams.availability.free();
+        (0..self.upstreams.all.len()).find(|upstream| !free.contains(*upstream))
     }
 }
 
 // === impl Members ===
 
-impl Members {
-    /// Checks that a refused request leaves no slot that a lower priority would get.
-    fn check_refused(&self, judged: MessagePriority, ask: &Ask) -> Result<(), Broken> {
-        for lower in MessagePriority::ALL.into_iter().filter(|lower| *lower > judged) {
-            let free = self.availability.free(lower).iter();
-            for upstream in free.filter(|upstream| !ask.has_tried(*upstream)) {
-                if self.standing(upstream, ask.charge, lower) == Standing::Free {
-                    let text = format!(
-                        "{judged} was refused, all being busy, and upstream {upstream} would take {lower}"
-                    );
-                    return Err(Broken::new(Broken::PRIORITY, text));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the priority above `judged`, if any, that this upstream would refuse.
-    fn refuses_higher(
-        &self,
-        upstream: usize,
-        charge: Charge,
-        judged: MessagePriority,
-    ) -> Option<MessagePriority> {
-        let own = self.thresholds_of(judged);
-        let mut higher = MessagePriority::ALL.into_iter().filter(|higher| *higher < judged);
-        higher.find(|higher| {
-            self.thresholds_of(*higher) != own
-                && self.standing(upstream, charge, *higher) != Standing::Free
-        })
-    }
-
-    fn standing(&self, upstream: usize, guess: Charge, priority: MessagePriority) -> Standing {
-        let account = &self.all[upstream].account;
-        account.standing(account.estimate(guess), self.thresholds_of(priority))
-    }
-
-    fn thresholds_of(&self, priority: MessagePriority) -> &BusyThresholds {
-        self.thresholds.of(self.share_of(priority))
-    }
-
-    /// Returns the priority whose share of the thresholds applies: its own unless the flaw is planted.
-    fn share_of(&self, priority: MessagePriority) -> MessagePriority {
-        match (self.plant, priority) {
-            (Some(Flaw::UpsideDown), MessagePriority::High) => MessagePriority::Low,
-            (Some(Flaw::UpsideDown), MessagePriority::Low) => MessagePriority::High,
-            _ => priority,
-        }
+impl Members<'_> {
+    /// Returns `true` if the request could get a slot at this upstream.
+    fn could_take(&self, upstream: usize, ask: &Ask) -> bool {
+        let Member { account, share, .. } = &self.all[upstream];
+        !ask.has_tried(upstream)
+            && account.load().standing(account.load().estimate(ask.charge), &self.thresholds)
+                == Standing::Free
+            && share.is_none_or(|share| share.would_admit(ask.priority).is_ok())
     }
 
     fn publish(&mut self, upstream: usize) {
-        let share_of = [MessagePriority::High, MessagePriority::Low]
-            .map(|priority| (priority, self.share_of(priority)));
         let Member { account, up, entry, .. } = &mut self.all[upstream];
-        let judged = entry.judge(account, *up);
-        let mut shown = judged;
-        for (priority, share_of) in share_of {
-            shown.set_standing(priority, judged.standing(share_of));
+        let mut shown = entry.judge(account.load(), *up);
+        if let (Some(Flaw::LatchedBusy), Some(before)) = (self.plant, entry.shown())
+            && before.standing != Standing::Free
+        {
+            shown.standing = before.standing;
         }
-        if let (Some(Flaw::LatchedBusy), Some(before)) = (self.plant, entry.shown()) {
-            for priority in MessagePriority::ALL {
-                if before.standing(priority) != Standing::Free {
-                    shown.set_standing(priority, before.standing(priority));
-                }
-            }
-        }
-        entry.publish(&self.availability, shown, account.requests());
+        entry.publish(&self.availability, shown, account.load().requests());
     }
 }
 
 // === impl View ===
 
-impl Pool for View<'_> {
-    type Reservation = (usize, ChargeTicket);
+impl<'a> Pool for View<'_, 'a> {
+    type Reservation = Reservation<'a>;
 
     fn availability(&self) -> &Availability {
         &self.upstreams.availability
@@ -262,33 +274,33 @@ impl Pool for View<'_> {
 
     fn cost(&self, index: usize) -> u64 {
         let member = &self.upstreams.all[index];
-        let in_flight = member.account.outstanding() + 1;
+        let in_flight = member.account.load().outstanding() + 1;
         in_flight.saturating_mul(member.latency.estimate_at(self.now))
     }
 
-    fn try_reserve(
-        &mut self,
-        index: usize,
-        judged: MessagePriority,
-    ) -> Option<(usize, ChargeTicket)> {
-        let charge = self.ask.charge;
-        let refused = self.upstreams.refuses_higher(index, charge, judged);
-        let thresholds = *self.upstreams.thresholds_of(judged);
-        let ticket = self.upstreams.all[index].account.try_charge(charge, &thresholds).ok()?;
-        if let Some(higher) = refused {
-            let text = format!("upstream {index} took {judged}, and would refuse {higher}");
-            self.broken = Some(Broken::new(Broken::PRIORITY, text));
+    fn try_reserve(&mut self, index: usize) -> Option<Reservation<'a>> {
+        let Ask { priority, charge, .. } = *self.ask;
+        let mut higher = self.waiting.more_urgent(priority, self.now);
+        let overtaken = higher.find(|waiter| self.upstreams.could_take(index, waiter));
+        let thresholds = self.upstreams.thresholds;
+        let member = &mut self.upstreams.all[index];
+        let ticket = member.account.try_charge(charge, &thresholds, self.now).ok()?;
+        let share = match member.share.map(|share| share.try_acquire(priority)) {
+            Some(Err(_)) => {
+                let ignored = UpstreamOutcome::Ignored;
+                member.account.release(ticket, ignored, false, self.now);
+                self.share_is_full = true;
+                return None;
+            }
+            Some(Ok(permit)) => Some(permit),
+            None => None,
+        };
+        if let Some(Ask { priority: higher, .. }) = overtaken {
+            let text = format!("upstream {index} was sent {priority} while {higher} waits for it");
+            self.broken = Some(Broken::new(Broken::OVERTAKEN, text));
         }
         self.upstreams.demand.begin();
         self.upstreams.publish(index);
-        Some((index, ticket))
-    }
-}
-
-// === impl Ask ===
-
-impl Ask {
-    fn has_tried(&self, upstream: usize) -> bool {
-        self.tried.ids().iter().any(|tried| usize::from(*tried) == upstream)
+        Some(Reservation { upstream: index, ticket, share })
     }
 }

@@ -1,7 +1,8 @@
 use crate::agenda::Time;
 use crate::scenario::Work;
 use tidegate_core::admission::{InFlightTracker, Permit};
-use tidegate_core::routing::{ChargeTicket, TriedUpstreams};
+use tidegate_core::limit::UpstreamOutcome;
+use tidegate_core::routing::{TriedUpstreams, UpstreamTicket};
 
 pub type HeldPermit<'a> = Option<Permit<&'a InFlightTracker>>;
 
@@ -28,12 +29,13 @@ pub struct Request<'a> {
     pub tenant: HeldPermit<'a>,
     /// The permit of its upstream's share.
     pub share: HeldPermit<'a>,
-    pub ticket: Option<ChargeTicket>,
+    pub ticket: Option<UpstreamTicket>,
+    /// The end of its last attempt at an upstream, for a limit that is found.
+    pub outcome: UpstreamOutcome,
     pub upstream: u16,
     pub tried: TriedUpstreams<u16>,
     /// Broken connections that did not count against their upstream.
     pub forgiven: u8,
-    pub last: Last,
 }
 
 /// The state of a request.
@@ -43,21 +45,10 @@ pub enum State {
     Away,
     /// Answered by the gateway itself.
     Control,
-    /// In the queue of an upstream.
+    /// In the queue of the pool.
     Queued,
     /// With an upstream.
     Sent,
-}
-
-/// The reason that the last upstream did not take it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Last {
-    /// No upstream was tried.
-    None,
-    /// Its queue refused.
-    Queue(&'static str),
-    /// Unreachable, or the connection broke.
-    Broken,
 }
 
 /// Requests by number. A slot is reused as soon as its request is over, so memory follows the requests under way.
@@ -86,10 +77,10 @@ impl Request<'_> {
             tenant: None,
             share: None,
             ticket: None,
+            outcome: UpstreamOutcome::Ignored,
             upstream: 0,
             tried: TriedUpstreams::default(),
             forgiven: 0,
-            last: Last::None,
         }
     }
 }

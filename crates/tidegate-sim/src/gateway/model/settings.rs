@@ -1,10 +1,10 @@
 use crate::agenda::Time;
-use crate::gateway::Flaw;
-use crate::scenario::{Scenario, Tenant, Upstreams};
+use crate::scenario::{Scenario, Tenant, UpstreamLimit, Upstreams};
 use std::time::Duration;
 use tidegate_core::admission::{PriorityLimits, RetryBounds, Role, Sharing};
-use tidegate_core::outbox::QueueConfig;
-use tidegate_core::routing::{BusyThresholds, Pick};
+use tidegate_core::limit::LimitConfig;
+use tidegate_core::queue::PoolQueueConfig;
+use tidegate_core::routing::{self, BusyThresholds, Pick};
 
 /// The server's defaults for settings that a scenario leaves out.
 const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -17,9 +17,10 @@ pub struct Settings {
     pub limits: PriorityLimits,
     pub sharing: Sharing,
     pub pick: Pick,
-    pub concurrency: usize,
-    /// The bound of the queue in front of one upstream.
-    pub queue: usize,
+    /// The most requests outstanding at one upstream.
+    pub limit: routing::UpstreamLimit,
+    /// The bounds of the pool's queue.
+    pub queue: PoolQueueConfig,
     pub wait_max: Time,
     /// The limits for requests to one upstream, if that is not all.
     pub of_upstream: Option<PriorityLimits>,
@@ -43,15 +44,20 @@ impl Settings {
         let upstream_share = gateway.upstream_share.unwrap_or(UPSTREAM_SHARE);
         let shares = upstreams.count > 1 && upstream_share < 1.0;
         let of_tenant = |tenant: &Tenant| tenant.share.map(|share| limits.part(share));
-        let default_queue = Role::Gate.outgoing_queue_size() + QueueConfig::default().overflow_size;
+        let default_queue = PoolQueueConfig::default();
+        let of_size = |size| PoolQueueConfig { size, overflow_size: 0, ..default_queue };
         let wait_max_ms = gateway.wait_max_ms.map(|ms| Duration::from_secs_f64(ms / 1e3));
         Self {
             upstreams: *upstreams,
             limits,
             sharing: gateway.sharing.unwrap_or_default(),
             pick: gateway.pick.unwrap_or_default(),
-            concurrency: gateway.concurrency.unwrap_or(0),
-            queue: gateway.queue.unwrap_or(default_queue),
+            limit: match gateway.limit.unwrap_or_default() {
+                UpstreamLimit::Off => routing::UpstreamLimit::Off,
+                UpstreamLimit::Fixed(limit) => routing::UpstreamLimit::Fixed(limit),
+                UpstreamLimit::Auto => routing::UpstreamLimit::Auto(LimitConfig::default()),
+            },
+            queue: gateway.queue.map_or(default_queue, of_size),
             wait_max: wait_max_ms.unwrap_or(WAIT_MAX).as_nanos() as Time,
             of_upstream: shares.then(|| limits.part(upstream_share)),
             of_tenant: gateway.tenants.iter().map(of_tenant).collect(),
@@ -65,11 +71,5 @@ impl Settings {
             request_cost: (gateway.request_us.unwrap_or(0.0) * 1e3) as Time,
             refusal_cost: (gateway.refusal_us.unwrap_or(0.0) * 1e3) as Time,
         }
-    }
-
-    /// Returns the configuration of the queue in front of an upstream.
-    pub fn queue_config(&self, plant: Option<Flaw>) -> QueueConfig {
-        let size = if plant == Some(Flaw::UnboundedQueue) { 1_000_000 } else { self.queue };
-        QueueConfig { primary_size: size, overflow_size: 0, ..QueueConfig::default() }
     }
 }

@@ -10,6 +10,7 @@ pub struct Upstream {
     slots: u32,
     queue_max: usize,
     kv_blocks: u32,
+    thrash_above: Option<u32>,
     running: u32,
     blocks: u32,
     queue: VecDeque<(u32, Work)>,
@@ -60,6 +61,7 @@ impl Upstream {
             slots: upstreams.slots,
             queue_max: upstreams.queue as usize,
             kv_blocks: upstreams.kv_blocks,
+            thrash_above: upstreams.thrash_above,
             running: 0,
             blocks: 0,
             queue: VecDeque::new(),
@@ -158,7 +160,15 @@ impl Upstream {
     fn start(&mut self, work: Work, now: Time) -> Time {
         self.running += 1;
         self.blocks += self.blocks_of(work);
-        now + (work.time.as_nanos() as f64 * self.trouble.slow) as Time
+        now + (work.time.as_nanos() as f64 * self.trouble.slow * self.thrashing()) as Time
+    }
+
+    /// Returns the factor by which a request takes longer because of the others that are there.
+    fn thrashing(&self) -> f64 {
+        let there = f64::from(self.running) + self.queue.len() as f64;
+        let above = self.thrash_above.map_or(there, f64::from);
+        let excess = (there / above).max(1.0);
+        excess * excess
     }
 
     /// Returns the blocks of a request; one that is larger than the cache gets the whole cache.

@@ -13,6 +13,8 @@ pub struct WorkSettings {
     pub blocks: u64,
     /// Limit of queued pieces of work.
     pub max_waiting: usize,
+    /// Pieces of work, running and queued, beyond which all take longer: by the square of the excess.
+    pub thrash_above: Option<usize>,
 }
 
 /// Requirements of a piece of work.
@@ -198,12 +200,21 @@ impl WorkSlots {
             if !self.can_begin(request) {
                 return;
             }
+            let factor = self.slow_factor * self.thrashing();
             self.waiting.pop_first();
-            let ends = at + request.time.mul_f64(self.slow_factor);
+            let ends = at + request.time.mul_f64(factor);
             self.running.insert(id, Running { ends, blocks: request.blocks });
             self.ends.insert((ends, id));
             self.used_blocks += request.blocks;
         }
+    }
+
+    /// The factor by which work takes longer because of the rest that is here.
+    fn thrashing(&self) -> f64 {
+        let there = (self.running.len() + self.waiting.len()) as f64;
+        let above = self.settings.thrash_above.map_or(there, |above| above as f64);
+        let excess = (there / above).max(1.0);
+        excess * excess
     }
 
     fn can_begin(&self, request: WorkRequest) -> bool {
@@ -237,7 +248,7 @@ mod tests {
     }
 
     fn slots(slots: usize, blocks: u64, max_waiting: usize) -> WorkSlots {
-        WorkSlots::new(WorkSettings { slots, blocks, max_waiting })
+        WorkSlots::new(WorkSettings { slots, blocks, max_waiting, thrash_above: None })
     }
 
     fn ask(time_ms: u64, blocks: u64) -> WorkRequest {
@@ -248,6 +259,18 @@ mod tests {
         let mut ended = Vec::new();
         slots.advance(ms(now_ms), |id| ended.push(id));
         ended
+    }
+
+    #[test]
+    fn work_takes_longer_beyond_the_load_from_which_it_thrashes() {
+        let settings = WorkSettings { slots: 1, blocks: 0, max_waiting: 10, thrash_above: Some(2) };
+        let mut slots = WorkSlots::new(settings);
+        let ids: Vec<_> = (0..4).map(|_| slots.submit(ms(0), ask(10, 0)).unwrap()).collect();
+        assert_eq!(ended(&mut slots, 10), ids[..1], "alone when it began");
+        // Three are left for two: (3 / 2)² as long.
+        assert_eq!(ended(&mut slots, 32), []);
+        assert_eq!(ended(&mut slots, 33), ids[1..2]);
+        assert_eq!(ended(&mut slots, 43), ids[2..3], "two are not too many");
     }
 
     #[test]

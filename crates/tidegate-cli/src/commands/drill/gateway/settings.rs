@@ -39,18 +39,18 @@ pub fn toml(world: &GatewayWorld, upstreams: &[SocketAddr], connections: usize) 
             ("pick", toml_value(world.pick)),
             ("active_requests_threshold", toml_value(world.active_requests)),
             ("active_decode_blocks_threshold", toml_value(world.active_decode_blocks)),
+            ("limit", toml_value(Some(world.limit.unwrap_or_default()))),
+            ("upstream_share", toml_value(world.upstream_share)),
         ],
     );
     section(
         &mut text,
-        "outbox",
+        "queue",
         &[
-            ("concurrency", toml_value(world.concurrency)),
-            ("queue_size", toml_value(world.queue)),
+            ("size", toml_value(world.queue)),
             // A scenario sets the total queue length.
             ("overflow_size", world.queue.map(|_| "0".to_owned())),
             ("wait_max_ms", world.wait_max_ms.map(|ms| (ms.ceil() as u64).to_string())),
-            ("share", toml_value(world.upstream_share)),
         ],
     );
     for upstream in upstreams {
@@ -113,7 +113,7 @@ mod tests {
         limits = { global = 40, high = 10, normal = 20, low = 30, critical_reserve = 3 }
         sharing = "borrow"
         pick = "least_loaded"
-        concurrency = 4
+        limit = 4
         queue = 5
         wait_max_ms = 600.5
         upstream_share = 0.25
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(config.upstreams.len(), 2);
         assert_eq!(config.claims.clients[0].token, token("acme"));
         let shown = format!("{config:?}");
-        for part in ["LeastLoaded", "concurrency: 4", "601ms", "0.25", "Some(7)", "0.5"] {
+        for part in ["LeastLoaded", "Fixed(4)", "601ms", "0.25", "Some(7)", "0.5"] {
             assert!(shown.contains(part), "{part} is not in {shown}");
         }
     }
@@ -144,7 +144,6 @@ mod tests {
     fn other_settings_have_their_defaults() {
         let config = Config::from_toml(&toml(&GatewayWorld::default(), &[], 100)).unwrap();
         assert_eq!(config.admission, Config::default().admission);
-        assert_eq!(config.routing, Config::default().routing);
-        assert_eq!(config.outbox, Config::default().outbox);
+        assert_eq!(config.queue, Config::default().queue);
     }
 }

@@ -10,7 +10,7 @@ use tidegate_server::config::Config;
 use tidegate_server::gateway::Gateway;
 use tidegate_sim::scenario::{Scenario, Upstreams};
 use tidegate_testkit::mock::engine::EngineSettings;
-use tidegate_testkit::mock::{Mock, MockConfig};
+use tidegate_testkit::mock::{MetricsStyle, Mock, MockConfig};
 
 /// Time within which the gateway must be ready.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -90,6 +90,8 @@ fn mock(number: u16, upstreams: &Upstreams) -> MockConfig {
             ..defaults.engine
         },
         faults: true,
+        metrics: if upstreams.reports { defaults.metrics } else { MetricsStyle::None },
+        thrash_above: upstreams.thrash_above.map(|above| above as usize),
         ..defaults
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tidegate_testkit::generator::Answer;
 
 const MOCK: &str = "x-tidegate-mock";
-const RETRY_AFTER_MS: &str = "tidegate-retry-after-ms";
+const RETRY_AFTER_MS: &str = "retry-after-ms";
 /// Status that some gateways use for overload.
 const SITE_OVERLOADED: u16 = 529;
 

@@ -2,6 +2,7 @@
 //! Uses HTTP, settings, and the load header of upstreams.
 //! Must not know which upstream is chosen, nor its response.
 
+pub mod deadline;
 mod forwarded;
 mod head;
 mod hop_by_hop;

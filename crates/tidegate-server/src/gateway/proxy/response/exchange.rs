@@ -4,7 +4,7 @@ use crate::gateway::proxy::context::ThreadProxy;
 use crate::gateway::proxy::error::ProxyError;
 use crate::gateway::telemetry::{Queued, ThreadMetrics};
 use crate::gateway::upstream::Reservation;
-use crate::http::admission::Permits;
+use crate::http::admission::{Flow, Permits};
 use crate::http::client::{Connection, Pool, UploadWatch};
 use http::StatusCode;
 use std::sync::Arc;
@@ -33,6 +33,7 @@ pub struct Exchange {
 /// The guards of an admitted request, from before it was sent.
 pub struct Admitted {
     pub permits: Permits,
+    pub flow: Flow,
     pub started: Instant,
     pub busy: ActiveExchange,
     /// Ends when the answer begins.
@@ -51,7 +52,7 @@ impl Exchange {
         entry: Option<PendingDecision>,
     ) -> Self {
         let (pool, metrics) = (Arc::clone(&thread.pool), Arc::clone(&thread.metrics));
-        let Admitted { permits, started, busy, queued } = admitted;
+        let Admitted { permits, started, busy, queued, .. } = admitted;
         drop(queued);
         let reusable = upload.as_ref().is_none_or(|upload| upload.has_ended());
         Self {
@@ -75,7 +76,8 @@ impl Exchange {
     }
 
     /// The answer was passed on whole.
-    pub fn complete(self) {
+    pub fn complete(mut self) {
+        self.reservation.completed();
         self.metrics.answered(self.permits.priority(), self.status, self.started.elapsed());
         if self.reusable {
             self.pool.put_back(self.reservation.upstream().endpoint(), self.connection);
@@ -85,14 +87,15 @@ impl Exchange {
     }
 
     /// The exchange is over and its connection can't be used again.
-    pub fn close(self) {
+    pub fn close(mut self) {
+        self.reservation.completed();
         self.metrics.answered(self.permits.priority(), self.status, self.started.elapsed());
         drop(self.entry);
         self.permits.finish(Outcome::Success);
     }
 
     /// The answer broke off on the upstream's side.
-    pub fn fail(self) {
+    pub fn fail(mut self) {
         self.reservation.failed();
         self.metrics.answered(self.permits.priority(), self.status, self.started.elapsed());
         drop(self.entry);
@@ -111,7 +114,7 @@ impl Exchange {
     }
 
     /// The answer is one that can't be passed on.
-    pub fn bad_answer(self, why: &'static str) -> ProxyError {
+    pub fn bad_answer(mut self, why: &'static str) -> ProxyError {
         self.reservation.failed();
         let upstream = self.reservation.upstream().name().to_owned();
         let error = ProxyError::BadAnswer { upstream, why };

@@ -5,19 +5,20 @@ use std::time::Duration;
 /// Observations closer together than this are merged: a rate over less would be noise.
 const PERIOD_S: f64 = 0.05;
 
-/// Part of a pool that a lower band is taken to get at least, so that an estimate stays finite while higher bands use
-/// everything.
+/// Part of a pool that a lower band is taken to get at least, so that an estimate stays finite while higher bands
+/// use everything.
 const SHARE_MIN: f64 = 0.01;
 
-/// Time constant of the mean service time, in services: about as many as it takes to halve the error of a first guess.
+/// Time constant of the mean service time, in services: about as many as it takes to halve the error of a first
+/// guess.
 const MEMORY_SERVICES: f64 = 32.0;
 
 /// Predicts how long a request would wait for a pool whose slots are all in use.
 ///
-/// With `n` requests in flight that take `s` seconds each, `n / s` slots become free in a second. Higher bands take
-/// what they have been served lately; the rest is for this band.
+/// With `n` requests in flight that take `s` seconds each, `n / s` slots become free in a second. Higher bands
+/// take what they have been served lately; the rest is for this band.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct WaitEstimate {
+pub struct WaitPredictor {
     at_s: Option<f64>,
     ended: u64,
     service_us: u64,
@@ -39,11 +40,11 @@ pub struct WaitTarget {
     pub max: Duration,
 }
 
-// === impl WaitEstimate ===
+// === impl WaitPredictor ===
 
-impl WaitEstimate {
-    /// Records the totals of a pool at `now`: requests that ended, the sum of their times in flight in microseconds,
-    /// and the requests sent by priority: High, Normal, Low.
+impl WaitPredictor {
+    /// Records the totals of a pool at `now`: requests that ended, the sum of their times in flight in
+    /// microseconds, and the requests sent by priority: High, Normal, Low.
     pub fn observe(&mut self, now: Duration, ended: u64, service_us: u64, sent: [u64; 3]) {
         let now_s = now.as_secs_f64();
         let elapsed_s = self.at_s.map_or(f64::INFINITY, |at_s| now_s - at_s);
@@ -108,8 +109,8 @@ impl WaitTarget {
 impl Default for WaitTarget {
     /// Four services, at least 100 ms, at most 5 s.
     fn default() -> Self {
-        // Four: Poisson arrivals at 95 % of a few slots rarely queue longer. 100 ms: two rounds of the limit, which can
-        // grow before calm traffic is refused. 5 s: a client that waits has usually given up by then.
+        // Four: Poisson arrivals at 95 % of a few slots rarely queue longer. 100 ms: two rounds of the limit,
+        // which can grow before calm traffic is refused. 5 s: a client that waits has usually given up by then.
         let (min, max) = (Duration::from_millis(100), Duration::from_secs(5));
         Self { services: 4.0, min, max }
     }
@@ -121,8 +122,8 @@ mod tests {
     use MessagePriority::{High, Low, Normal};
 
     /// A pool of 8 slots of 50 ms that has sent these a second for 20 s.
-    fn pool(high: u64, normal: u64, low: u64) -> WaitEstimate {
-        let mut estimate = WaitEstimate::default();
+    fn pool(high: u64, normal: u64, low: u64) -> WaitPredictor {
+        let mut estimate = WaitPredictor::default();
         for tick in 0..=200_u64 {
             let now = Duration::from_millis(100 * tick);
             let sent = [high, normal, low].map(|rate| rate * tick / 10);
@@ -132,7 +133,7 @@ mod tests {
         estimate
     }
 
-    fn wait_ms(estimate: &WaitEstimate, priority: MessagePriority, ahead: (usize, usize)) -> u128 {
+    fn wait_ms(estimate: &WaitPredictor, priority: MessagePriority, ahead: (usize, usize)) -> u128 {
         estimate.wait(priority, ahead, 8).expect("known").as_millis()
     }
 
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn without_a_service_time_nothing_is_predicted_and_the_target_is_the_longest() {
-        let estimate = WaitEstimate::default();
+        let estimate = WaitPredictor::default();
         assert_eq!(estimate.wait(High, (0, 100), 8), None);
         let target = WaitTarget::default();
         assert_eq!(target.of(estimate.service()), target.max);
