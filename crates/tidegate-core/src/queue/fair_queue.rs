@@ -8,7 +8,7 @@ use std::time::Duration;
 /// High, Normal and Low.
 const BANDS: usize = 3;
 
-/// Requests that wait for a pool of upstreams, in the order of their service. See the [module](self).
+/// Requests that wait for a pool of upstreams, in the order of their service. See the [module](super).
 ///
 /// Every operation takes at most logarithmic time in the number of waiting requests, for each request that is
 /// offered a slot.
