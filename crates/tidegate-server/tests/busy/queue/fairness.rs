@@ -36,7 +36,7 @@ fn served(upstream: &Upstream, first: usize) -> (usize, usize) {
     (of(BUSY), of(QUIET))
 }
 
-/// What the two get when both have this many requests of this size, all queued before the first is served.
+/// Shares of the two when both have this many requests of this size, all queued before the first is served.
 async fn shares(
     weight: u32,
     (busy, busy_bytes): (usize, usize),

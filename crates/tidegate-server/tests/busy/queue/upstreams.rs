@@ -50,8 +50,8 @@ async fn each_slot_that_becomes_free_serves_the_next_request() {
     gateway.balances().await;
 }
 
-/// What was not sent yet goes to the other upstream; only the request that may have begun can be lost, and only if
-/// it may not be repeated.
+/// Requests that were not sent yet go to the other upstream; only the request that may have begun can be lost, and
+/// only if it may not be repeated.
 #[tokio::test]
 async fn when_an_upstream_dies_the_requests_that_wait_go_to_another() {
     for (method, lost) in [("POST", 1), ("GET", 0)] {

@@ -5,7 +5,7 @@ use crate::traffic::{Flood, active, addresses, count, get, until_known};
 use crate::upstream::{Upstream, page};
 use serde_json::Value;
 
-/// What a run counted: all, would have been refused for this reason, and refused for any.
+/// Counts of a run: all, would have been refused for this reason, and refused for any.
 async fn tasks(gateway: &TestGateway, reason: &str) -> (u64, u64, u64) {
     let stats = gateway.stats().await;
     assert_eq!(stats["dry_run"], true);
