@@ -234,3 +234,42 @@ fn reports_without_waiting_requests_raise_a_limit_that_binds() {
     assert_eq!(limit.limit(), 100, "full at 100, in 2 s and before any request has ended");
     assert_eq!(limit.last_move().label(), "reported");
 }
+
+/// Clients that give up are the only ends: without them the limit would stay where it overloads the upstream.
+#[test]
+fn clients_that_give_up_on_an_overloaded_upstream_lower_the_limit() {
+    let mut limit = ConcurrencyLimit::new(LimitConfig::default());
+    let mut now = Duration::ZERO;
+    // Calm, with 10 requests of 50 ms at once.
+    for _ in 0..100 {
+        let started: Vec<_> = (0..10).map(|_| limit.on_start(now)).collect();
+        now += 50 * MS;
+        for one in started {
+            limit.on_end(now, one, UpstreamOutcome::Success);
+        }
+        limit.tick(now);
+    }
+    let calm = limit.limit();
+    // Every client leaves after 2 s without a response.
+    for _ in 0..20 {
+        limit.on_waiting(now, true);
+        let started: Vec<_> = (0..calm).map(|_| limit.on_start(now)).collect();
+        now += 2_000 * MS;
+        for one in started {
+            limit.on_end(now, one, UpstreamOutcome::Ignored);
+        }
+        limit.tick(now);
+    }
+    assert!(limit.is_open() || limit.limit() < calm / 2, "{calm}: {:?}", limit.snapshot());
+    // One that leaves early says nothing.
+    let mut other = ConcurrencyLimit::new(LimitConfig::default());
+    for _ in 0..100 {
+        let started = other.on_start(now);
+        now += 50 * MS;
+        other.on_end(now, started, UpstreamOutcome::Success);
+        let left = other.on_start(now);
+        now += 20 * MS;
+        other.on_end(now, left, UpstreamOutcome::Ignored);
+    }
+    assert!(!other.is_open() && other.limit() >= 4, "{:?}", other.snapshot());
+}

@@ -123,6 +123,12 @@ impl ConcurrencyLimit {
         let now_s = now.as_secs_f64();
         self.advance(now_s);
         self.in_flight = self.in_flight.saturating_sub(1);
+        let outcome = match outcome {
+            UpstreamOutcome::Ignored if self.is_overdue(now_s - started.at_s) => {
+                UpstreamOutcome::TimedOut
+            }
+            outcome => outcome,
+        };
         self.round.on_end(now_s, started.at_s, started.in_flight, outcome);
         if outcome.is_silence() {
             if self.breaker.on_silence(now_s) {
@@ -188,6 +194,15 @@ impl ConcurrencyLimit {
             baseline_s: self.state.baseline.map(|baseline| exp(baseline.mean)),
             open: self.breaker.is_open(),
         }
+    }
+
+    /// Returns `true` if a request took so long that its client gave up on an overloaded upstream: the bound of
+    /// gross overload, baseline / e*². Otherwise an upstream that is slower than its clients wait would teach
+    /// nothing.
+    fn is_overdue(&self, elapsed_s: f64) -> bool {
+        let elasticity = self.config.goal.elasticity();
+        let baseline = self.state.baseline.map(|baseline| exp(baseline.mean));
+        baseline.is_some_and(|baseline_s| elapsed_s > baseline_s / (elasticity * elasticity))
     }
 
     fn is_busy(&self) -> bool {
