@@ -2,6 +2,7 @@
 
 use crate::load::{MS, OneByOne, Plan, at_once, config, every, get, ran, with_others};
 use crate::server::{FullBacklog, Reply, Server, Speaks};
+use std::collections::HashSet;
 use std::time::Duration;
 use tidegate_testkit::generator::{Answer, Driver, Failure, Progress, ScheduledRequest, run};
 
@@ -107,15 +108,17 @@ impl Driver for Opening {
     }
 }
 
-/// Connections to this port that were asked for, and not answered.
+/// Connections to this port that were asked for, and not answered. By their own addresses: the kernel repeats lines of
+/// this table when other sockets come and go between two reads of it.
 fn half_open(port: u16) -> usize {
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    let is_one = |line: &&str| {
-        let mut fields = line.split_whitespace().skip(2);
-        let to = fields.next().is_some_and(|to| to.ends_with(&format!(":{port:04X}")));
-        to && fields.next() == Some("02")
+    let from = |line: &'_ str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (from, to, state) = (fields.next()?, fields.next()?, fields.next()?);
+        let is_one = to.ends_with(&format!(":{port:04X}")) && state == "02";
+        is_one.then(|| from.to_owned())
     };
-    table.lines().filter(is_one).count()
+    table.lines().filter_map(from).collect::<HashSet<_>>().len()
 }
 
 #[test]
