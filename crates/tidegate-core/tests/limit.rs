@@ -273,3 +273,39 @@ fn clients_that_give_up_on_an_overloaded_upstream_lower_the_limit() {
     }
     assert!(!other.is_open() && other.limit() >= 4, "{:?}", other.snapshot());
 }
+
+/// A load about the capacity binds the limit in one round and not in the next. If a calm round forgot a cut, every
+/// second one would double the limit again.
+#[test]
+fn a_cut_is_remembered_in_calm_and_forgotten_when_calm_lasts() {
+    let mut world = Loop::new(LimitConfig::default(), 200);
+    world.wanted = 60;
+    world.run(Duration::from_secs(5));
+    // The slots become 8, and there is more demand than they serve.
+    (world.slots, world.wanted) = (8, u32::MAX);
+    world.run(Duration::from_secs(10));
+    let found = world.limit.limit();
+    assert!((7..=12).contains(&found), "{found}");
+    // Less than the limit, for fewer than 20 rounds.
+    world.wanted = found - 1;
+    world.run(1_600 * MS);
+    assert_eq!(world.limit.limit(), found);
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.limit.limit(), 2 * (found - 1), "calm for much longer than 32 rounds");
+}
+
+#[test]
+fn requests_that_timed_out_keep_their_places_for_as_long_again() {
+    let mut limit = ConcurrencyLimit::new(LimitConfig { start: 8, ..LimitConfig::default() });
+    let started: Vec<_> = (0..5).map(|_| limit.on_start(Duration::ZERO)).collect();
+    for one in started {
+        limit.on_end(2_000 * MS, one, UpstreamOutcome::TimedOut);
+    }
+    let limits = [2_000, 4_000, 12_000].map(|at| limit.limit_at(at * MS));
+    let whole = limit.limit();
+    assert!(whole >= 4, "halved once at most");
+    assert_eq!(limits, [whole.saturating_sub(5).max(1), whole - 2, whole]);
+    // What the upstream says of itself counts more than a guess.
+    limit.on_report(2_500 * MS, 6, 1);
+    assert_eq!(limit.limit_at(2_500 * MS), 6);
+}

@@ -1,3 +1,4 @@
+use super::abandoned::Abandoned;
 use super::breaker::Breaker;
 use super::logarithm::exp;
 use super::reported::Reported;
@@ -36,9 +37,12 @@ pub struct ConcurrencyLimit {
     level: u32,
     in_flight: u32,
     is_awaited: bool,
+    abandoned: Abandoned,
     breaker: Breaker,
     /// Limit after the breaker closes.
     resume_at: Option<u32>,
+    /// True if the last silence was a timeout: the upstream is there, and slow.
+    is_slow: bool,
     reported: Reported,
     last_move: LimitMove,
 }
@@ -67,8 +71,10 @@ impl ConcurrencyLimit {
             level: state.level(),
             in_flight: 0,
             is_awaited: false,
+            abandoned: Abandoned::default(),
             breaker: Breaker::default(),
             resume_at: None,
+            is_slow: false,
             reported: Reported::default(),
             last_move: LimitMove::Start,
         }
@@ -79,6 +85,13 @@ impl ConcurrencyLimit {
     pub fn limit(&self) -> u32 {
         let limit = if self.breaker.is_open() { 1 } else { self.level };
         limit.clamp(1, self.config.max.max(1))
+    }
+
+    /// Most requests of the caller's own at once at this time, at least 1: the limit without the places of those
+    /// that were given up and may still be at the upstream.
+    #[must_use]
+    pub fn limit_at(&self, now: Duration) -> u32 {
+        self.limit().saturating_sub(self.abandoned_at(now.as_secs_f64())).max(1)
     }
 
     /// Requests that began and did not end.
@@ -105,7 +118,7 @@ impl ConcurrencyLimit {
         if self.breaker.is_open() {
             return self.breaker.allows_probe(now.as_secs_f64());
         }
-        self.in_flight < self.limit()
+        self.in_flight < self.limit_at(now)
     }
 
     /// Counts a request that is sent.
@@ -129,8 +142,12 @@ impl ConcurrencyLimit {
             }
             outcome => outcome,
         };
+        if outcome == UpstreamOutcome::TimedOut {
+            self.abandoned.add(now_s, now_s - started.at_s);
+        }
         self.round.on_end(now_s, started.at_s, started.in_flight, outcome);
         if outcome.is_silence() {
+            self.is_slow = outcome == UpstreamOutcome::TimedOut;
             if self.breaker.on_silence(now_s) {
                 self.open(now_s);
             }
@@ -155,7 +172,7 @@ impl ConcurrencyLimit {
     pub fn on_report(&mut self, now: Duration, running: u32, waiting: u32) {
         let now_s = now.as_secs_f64();
         self.advance(now_s);
-        let busy_at = self.is_busy().then_some(self.level);
+        let busy_at = self.is_busy(now_s).then_some(self.level);
         let gateways = self.config.gateways;
         if self.reported.on_report(now_s, running, waiting, gateways, busy_at) {
             self.last_move = LimitMove::Reported;
@@ -205,13 +222,23 @@ impl ConcurrencyLimit {
         baseline.is_some_and(|baseline_s| elapsed_s > baseline_s / (elasticity * elasticity))
     }
 
-    fn is_busy(&self) -> bool {
-        self.is_awaited || self.in_flight >= self.level
+    fn is_busy(&self, now_s: f64) -> bool {
+        self.is_awaited || self.at_upstream(now_s) >= self.level
+    }
+
+    /// Requests that are at the upstream, as far as can be known.
+    fn at_upstream(&self, now_s: f64) -> u32 {
+        self.in_flight.saturating_add(self.abandoned_at(now_s))
+    }
+
+    /// Requests that were given up and may still be at the upstream. One that reports counts them itself.
+    fn abandoned_at(&self, now_s: f64) -> u32 {
+        if self.is_reported() { 0 } else { self.abandoned.count(now_s) }
     }
 
     fn advance(&mut self, now_s: f64) {
-        let is_busy = self.is_busy();
-        self.round.advance(now_s, self.in_flight, is_busy);
+        let is_busy = self.is_busy(now_s);
+        self.round.advance(now_s, self.at_upstream(now_s), is_busy);
     }
 
     fn look(&mut self, now_s: f64) {
@@ -244,10 +271,13 @@ impl ConcurrencyLimit {
         self.begin_round(now_s);
     }
 
-    /// Resumes at half of the old limit with a new baseline: the upstream may be another one now.
+    /// Resumes at half of the old limit. After lost connections with a new baseline: the upstream may be another
+    /// one now. One that was only slow is the same, and a baseline from its recovery would hide the next overload.
     fn close(&mut self, now_s: f64) {
         let limit = self.resume_at.unwrap_or(1);
-        self.state.baseline = None;
+        if !self.is_slow {
+            self.state.baseline = None;
+        }
         self.state.resume(limit, LimitMove::BreakerClosed);
         self.last_move = LimitMove::BreakerClosed;
         self.begin_round(now_s);

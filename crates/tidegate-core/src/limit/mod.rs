@@ -5,6 +5,7 @@
 //!
 //! Uses nothing of this crate. Must not know queues, priorities, sockets or clocks.
 
+mod abandoned;
 mod breaker;
 mod concurrency_limit;
 mod config;

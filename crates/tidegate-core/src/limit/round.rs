@@ -1,6 +1,6 @@
 use super::logarithm::{exp, ln};
 use super::state::LimitState;
-use super::step::is_overload;
+use super::step::{BINDING, is_overload};
 use super::{LatencySample, LimitConfig, UpstreamOutcome};
 
 /// Measurements of one round: a stretch of time under one level.
@@ -145,12 +145,16 @@ impl Round {
             return true;
         }
         let typical_s = if latency.count() >= 8.0 { exp(latency.mean()) } else { state.latency_s };
+        let mut samples_min = if state.is_fresh { SAMPLES_MIN / 2.0 } else { SAMPLES_MIN };
+        if self.busy_s < BINDING * elapsed_s {
+            // The first responses to a burst are those of its shortest requests: they must not end a round.
+            samples_min = samples_min.max(2.0 * f64::from(self.counts.peak));
+        }
         let full_s = (ROUND_LATENCIES * typical_s * dwell(state)).max(ROUND_MIN_S)
             + (self.settled_s - self.from_s);
         let is_long = elapsed_s >= full_s;
         // A quiet upstream has few samples: then the round waits for them four times as long, and a second.
         let is_late = elapsed_s >= 4.0 * full_s + 1.0;
-        let samples_min = if state.is_fresh { SAMPLES_MIN / 2.0 } else { SAMPLES_MIN };
         is_long && ends > 0 && (latency.count() >= samples_min || is_late)
     }
 

@@ -16,6 +16,9 @@ pub struct LimitState {
     pub(super) is_probing: bool,
     /// True after a start or calm, until an experiment fails: the limit may double without proof.
     pub(super) is_fresh: bool,
+    /// Rounds of calm until a cut is forgotten; 0 if there was none. Until then calm is no reason to raise the
+    /// limit again.
+    pub(super) caution: u32,
     pub(super) at_limit: LatencySample,
     pub(super) at_lower: LatencySample,
     pub(super) probes: u32,
@@ -55,6 +58,10 @@ pub(super) struct Baseline {
 /// not tried again at once.
 const PATIENCE_ROUNDS: u32 = 8;
 
+/// Rounds of calm in a row after which a cut is forgotten, at least 128 latencies: a load that dithers about the
+/// capacity is not calm for as long.
+pub(super) const CAUTION_ROUNDS: u32 = 32;
+
 // === impl LimitState ===
 
 impl LimitState {
@@ -69,6 +76,7 @@ impl LimitState {
             lower: 1,
             is_probing: false,
             is_fresh: true,
+            caution: 0,
             at_limit: LatencySample::default(),
             at_lower: LatencySample::default(),
             probes: 0,
@@ -161,6 +169,7 @@ impl LimitState {
 
     /// Sets the limit below a level that is proven to be too high.
     pub(super) fn cut(&mut self, limit: u32, cause: LimitMove) {
+        self.caution = CAUTION_ROUNDS;
         self.limit = limit.clamp(1, self.limit);
         self.stride = (self.limit / 2).max(1);
         self.direction = Direction::Down;

@@ -1,5 +1,5 @@
 use super::logarithm::{exp, ln};
-use super::state::Baseline;
+use super::state::{Baseline, CAUTION_ROUNDS, Direction};
 use super::{LatencySample, LimitConfig, LimitMove, LimitState, Observation};
 
 /// Share of the time at the limit from which it is binding: below it, the level is not what was measured.
@@ -10,6 +10,10 @@ const FLAT: f64 = 1.1;
 
 /// Concurrency over the baseline's from which a flat latency is proof: over a shorter way it is flat by chance.
 const FAR: f64 = 1.5;
+
+/// Latency over the baseline up to which calm raises the limit: half of the way, in proportion, to the double, at
+/// which half of a latency is a queue's.
+const CALM: f64 = std::f64::consts::SQRT_2;
 
 /// Standard errors that raise the limit: five of six raises are right, and a wrong one is undone by the next
 /// round.
@@ -61,7 +65,7 @@ pub fn step(config: &LimitConfig, state: LimitState, round: &Observation) -> Lim
     let baseline = next.learn_baseline(&seen, round.concurrency);
     let mean = seen.mean();
     if !binding {
-        follow_demand(config, &mut next, round, baseline.over(mean));
+        follow_demand(config, &mut next, round, baseline, mean);
     } else if is_overload(config, &next, &round.latency) {
         next.cut(next.limit / 2, LimitMove::Overload);
     } else {
@@ -100,13 +104,30 @@ fn judge_failures(next: &mut LimitState, round: &Observation) -> bool {
     true
 }
 
-/// A limit that does not bind: twice the peak in flight, unless latency has doubled; never lower.
-fn follow_demand(config: &LimitConfig, next: &mut LimitState, round: &Observation, bound: f64) {
-    next.is_fresh = true;
-    next.stride = next.limit;
-    next.direction = super::state::Direction::Up;
-    let wanted = round.peak.saturating_mul(2).min(config.max.max(1));
-    if wanted > next.limit && bound > 0.5 {
+/// A limit that does not bind: twice the peak in flight, unless latency has grown; never lower. After a cut it
+/// stays, but for the least step when a peak reaches it at a flat latency: a load about the capacity binds it in
+/// one round and not in the next.
+fn follow_demand(
+    config: &LimitConfig,
+    next: &mut LimitState,
+    round: &Observation,
+    baseline: Baseline,
+    mean: f64,
+) {
+    next.caution = next.caution.saturating_sub(1);
+    let is_cautious = next.caution > 0;
+    next.is_fresh = !is_cautious;
+    next.stride = if is_cautious { next.least_stride() } else { next.limit };
+    next.direction = Direction::Up;
+    let wanted = match is_cautious {
+        true if round.peak >= next.limit && baseline.is_within(mean, FLAT) => {
+            next.limit.saturating_add(next.least_stride())
+        }
+        false if baseline.is_within(mean, CALM) => round.peak.saturating_mul(2),
+        _ => 0,
+    };
+    let wanted = wanted.min(config.max.max(1));
+    if wanted > next.limit {
         next.limit = wanted;
         next.last_move = LimitMove::Calm;
     }
@@ -114,14 +135,19 @@ fn follow_demand(config: &LimitConfig, next: &mut LimitState, round: &Observatio
 }
 
 /// Returns `true` if latencies prove an overload, with certainty: the bound of elasticity is below the goal's
-/// square, or below the goal itself if the limit has just begun to bind.
+/// square. A climb that overshoots is seen at the goal itself. Between them, at e*^1.5, while the limit follows
+/// demand: a slower network is no overload, and the limit may be far above the capacity.
 pub(super) fn is_overload(
     config: &LimitConfig,
     state: &LimitState,
     latency: &LatencySample,
 ) -> bool {
     let goal = config.goal.elasticity();
-    let bound_min = if state.is_fresh { goal } else { goal * goal };
+    let bound_min = match state.last_move {
+        LimitMove::Calm => goal * goal.sqrt(),
+        _ if state.is_fresh => goal,
+        _ => goal * goal,
+    };
     latency.count() >= OVERLOAD_SAMPLES
         && state.baseline.is_some_and(|baseline| baseline.over(latency.lower_mean()) < bound_min)
 }
@@ -136,6 +162,9 @@ fn decide(
 ) {
     let is_flat = round.concurrency >= FAR * baseline.concurrency && baseline.is_within(mean, FLAT);
     next.patience = next.patience.saturating_sub(1);
+    if next.caution > 0 {
+        next.caution = CAUTION_ROUNDS;
+    }
     if is_flat && next.patience == 0 && !round.is_probe {
         return next.raise(config.max, LimitMove::Flat);
     }

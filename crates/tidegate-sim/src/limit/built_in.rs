@@ -5,7 +5,7 @@ use tidegate_core::limit::LimitGoal;
 /// Returns the built-in scenarios, in the order of the table.
 #[must_use]
 pub fn built_in() -> Vec<LimitScenario> {
-    [hard_slots(), other_servers(), calm(), steps(), faults(), shared()].concat()
+    [hard_slots(), other_servers(), thrashing(), calm(), steps(), faults(), shared()].concat()
 }
 
 /// Returns the built-in scenario with this name.
@@ -29,6 +29,7 @@ fn base(name: &'static str, about: &'static str) -> LimitScenario {
         goal: LimitGoal::Balanced,
         changes: Vec::new(),
         timeout_s: None,
+        patience_s: None,
         deadline_s: 0.4,
         wait_max_s: 0.2,
         best: vec![(0.0, 20)],
@@ -142,6 +143,25 @@ fn other_servers() -> Vec<LimitScenario> {
             ..base("refusing", "The server refuses beyond 5 in its own queue.")
         },
     ]
+}
+
+/// A server that slows down with its backlog, after a calm. Clients wait as long as forty services, and what they
+/// leave behind stays at the server.
+fn thrashing() -> Vec<LimitScenario> {
+    let of = |name, per_s| LimitScenario {
+        server: ServerModel::Thrashing { slots: 8, above: 16 },
+        service: ServiceTime::Fixed(0.05),
+        rates: vec![(0.0, 80.0), (10.0, per_s)],
+        patience_s: Some(2.0),
+        best: vec![(0.0, 12)],
+        deadline_s: 2.0,
+        wait_max_s: 0.4,
+        duration_s: 40.0,
+        judged_from_s: 10.0,
+        step_s: Some(10.0),
+        ..base(name, "8 slots that thrash beyond 16. Clients leave after 2 s, their work stays.")
+    };
+    vec![of("thrashing_1x", 160.0), of("thrashing_2x", 320.0), of("thrashing_10x", 1_600.0)]
 }
 
 /// Loads below the capacity.

@@ -26,7 +26,7 @@ pub(super) struct Gateway {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) gateway: usize,
-    arrived: Time,
+    pub(super) arrived: Time,
     sent: Time,
     in_flight: u32,
     started: Option<Started>,

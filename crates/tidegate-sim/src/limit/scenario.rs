@@ -28,6 +28,8 @@ pub struct LimitScenario {
     pub changes: Vec<(f64, ServerChange)>,
     /// Time after which a gateway gives a request up, in seconds. The server goes on with it.
     pub timeout_s: Option<f64>,
+    /// Time after arrival at which a client leaves, in seconds. The server goes on with its request.
+    pub patience_s: Option<f64>,
     /// A response that comes later after arrival is not goodput, in seconds.
     pub deadline_s: f64,
     /// Longest wait in a gateway's queue, in seconds.
@@ -66,6 +68,14 @@ pub enum ServerModel {
         slots: u32,
         /// Requests in its queue; further ones are refused. `None`: no bound.
         queue: Option<u32>,
+    },
+    /// Slots and a queue without a bound; with more requests in both than this, all work takes longer, by the
+    /// square of the excess.
+    Thrashing {
+        /// Requests at once.
+        slots: u32,
+        /// The most requests in slots and queue without harm.
+        above: u32,
     },
     /// All requests at once, each slower with every other: the time is work × (fixed + per_request × number).
     Batching {
@@ -115,7 +125,7 @@ impl ServerModel {
     pub(super) fn speed(&self, requests: usize) -> f64 {
         let n = requests as f64;
         match *self {
-            Self::Slots { .. } => 1.0,
+            Self::Slots { .. } | Self::Thrashing { .. } => 1.0,
             Self::Batching { fixed, per_request } => 1.0 / (fixed + per_request * n),
             Self::Collapsing { knee, steepness } => {
                 let knee = f64::from(knee);

@@ -50,6 +50,7 @@ impl Server {
     pub(super) fn new(scenario: &LimitScenario, rng: Rng) -> Self {
         let (slots, queue_max) = match scenario.server {
             ServerModel::Slots { slots, queue } => (slots as usize, queue.map(|it| it as usize)),
+            ServerModel::Thrashing { slots, .. } => (slots as usize, None),
             _ => (0, None),
         };
         Self {
@@ -78,7 +79,7 @@ impl Server {
         if self.is_down {
             return Some(Effect::Broken(request));
         }
-        if !matches!(self.model, ServerModel::Slots { .. }) {
+        if !matches!(self.model, ServerModel::Slots { .. } | ServerModel::Thrashing { .. }) {
             self.advance(now);
             let done = self.progress + scenario.service.draw(&mut self.rng);
             // Positive numbers are in the order of their bits.
@@ -98,10 +99,18 @@ impl Server {
         if self.running.len() >= self.slots {
             return None;
         }
+        let thrashing = self.thrashing();
         let request = self.queued.pop_front()?;
         self.running.insert(request);
-        let work_s = scenario.service.draw(&mut self.rng) * self.slowness;
+        let work_s = scenario.service.draw(&mut self.rng) * self.slowness * thrashing;
         Some(Effect::DoneAt(now + nanos(work_s), request))
+    }
+
+    /// Factor of all work that begins now.
+    fn thrashing(&self) -> f64 {
+        let ServerModel::Thrashing { above, .. } = self.model else { return 1.0 };
+        let excess = (self.running.len() + self.queued.len()) as f64 / f64::from(above);
+        excess.max(1.0).powi(2)
     }
 
     /// Ends a request in a slot; `None` if it was lost. The effects are those of the requests that start then.

@@ -143,6 +143,10 @@ impl<'a> Simulation<'a> {
         while let Some(sent) = self.gateways[gateway].send(self.now, gateway, self.scenario) {
             let request = self.sent.len();
             self.sent.push(sent);
+            if let Some(patience_s) = self.scenario.patience_s {
+                let leaves = Event::Reply(request, UpstreamOutcome::Ignored);
+                self.agenda.plan(sent.arrived + nanos(patience_s), leaves);
+            }
             if let Some(timeout_s) = self.scenario.timeout_s {
                 self.agenda.plan(self.now + nanos(timeout_s), Event::Timeout(request));
             }

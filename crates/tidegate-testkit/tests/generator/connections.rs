@@ -108,8 +108,8 @@ impl Driver for Opening {
     }
 }
 
-/// Connections to this port that were asked for, and not answered. By their own addresses: the kernel repeats lines of
-/// this table when other sockets come and go between two reads of it.
+/// Connections to this port that were asked for, and not answered. Counted by their own addresses: the kernel
+/// repeats lines of this table when other sockets come and go between two reads of it.
 fn half_open(port: u16) -> usize {
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let from = |line: &'_ str| {

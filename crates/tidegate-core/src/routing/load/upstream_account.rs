@@ -164,7 +164,9 @@ impl UpstreamAccount {
             let is_left_alone = found.is_open() && found.in_flight() == 0 && !found.allows(now);
             match found.is_reported() {
                 true => self.load.set_limit_of_all_senders(found.limit()),
-                false => self.load.set_limit(Some(if is_left_alone { 0 } else { found.limit() })),
+                false => {
+                    self.load.set_limit(Some(if is_left_alone { 0 } else { found.limit_at(now) }))
+                }
             }
         }
     }
