@@ -25,12 +25,6 @@ const MISSED: &[(&str, &str, f64, &str)] = &[
     ("heavy_4", "goodput", 0.948, "a probe of 3 slots of 4 costs a quarter while it lasts"),
     ("collapsing", "goodput", 0.882, KNEE),
     ("collapsing_10x", "goodput", 0.878, KNEE),
-    (
-        "bimodal",
-        "goodput",
-        0.898,
-        "calm follows demand beyond the slots until slow requests fill them",
-    ),
     ("capacity_doubles", "goodput", 0.942, CLIMB),
     ("network_step", "goodput", 0.919, CLIMB),
     ("start_10x", "goodput", 0.948, CLIMB),

@@ -136,22 +136,20 @@ impl ConcurrencyLimit {
         let now_s = now.as_secs_f64();
         self.advance(now_s);
         self.in_flight = self.in_flight.saturating_sub(1);
-        let outcome = match outcome {
-            UpstreamOutcome::Ignored if self.is_overdue(now_s - started.at_s) => {
-                UpstreamOutcome::TimedOut
-            }
-            outcome => outcome,
-        };
-        if outcome == UpstreamOutcome::TimedOut {
-            self.abandoned.add(now_s, now_s - started.at_s);
+        let elapsed_s = now_s - started.at_s;
+        if matches!(outcome, UpstreamOutcome::Abandoned | UpstreamOutcome::TimedOut) {
+            // As long again as it took, and at least as long as a request takes.
+            self.abandoned.add(now_s, elapsed_s.max(self.state.latency_s));
         }
+        let is_overdue = outcome == UpstreamOutcome::Abandoned && self.is_overdue(elapsed_s);
+        let outcome = if is_overdue { UpstreamOutcome::TimedOut } else { outcome };
         self.round.on_end(now_s, started.at_s, started.in_flight, outcome);
         if outcome.is_silence() {
             self.is_slow = outcome == UpstreamOutcome::TimedOut;
             if self.breaker.on_silence(now_s) {
                 self.open(now_s);
             }
-        } else if outcome != UpstreamOutcome::Ignored && self.breaker.on_response() {
+        } else if outcome.is_response() && self.breaker.on_response() {
             self.close(now_s);
         }
         if self.round.ends().is_multiple_of(LOOK_ENDS) {

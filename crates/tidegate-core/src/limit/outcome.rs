@@ -9,7 +9,10 @@ pub enum UpstreamOutcome {
     TimedOut,
     /// No connection, or a connection that broke.
     ConnectFailed,
-    /// An end that says nothing about the upstream: the client cancelled, or the request was malformed.
+    /// The client left before the response began. The upstream may go on with the request.
+    Abandoned,
+    /// An end that says nothing about the upstream: the client left during the response, or the request was
+    /// malformed.
     Ignored,
 }
 
@@ -20,5 +23,10 @@ impl UpstreamOutcome {
     #[must_use]
     pub const fn is_silence(self) -> bool {
         matches!(self, Self::TimedOut | Self::ConnectFailed)
+    }
+
+    /// Returns `true` if the upstream gave a complete response, be it a refusal.
+    pub(super) const fn is_response(self) -> bool {
+        matches!(self, Self::Success | Self::Refused)
     }
 }

@@ -105,7 +105,7 @@ impl Round {
     ) {
         let is_own = started_s >= self.from_s;
         match outcome {
-            UpstreamOutcome::Ignored => return,
+            UpstreamOutcome::Abandoned | UpstreamOutcome::Ignored => return,
             UpstreamOutcome::Success => {
                 if now_s >= self.settled_s && (is_own || !self.only_own) {
                     self.counts.latency.add(ln((now_s - started_s).max(1e-6)));

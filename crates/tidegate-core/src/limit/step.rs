@@ -11,10 +11,6 @@ const FLAT: f64 = 1.1;
 /// Concurrency over the baseline's from which a flat latency is proof: over a shorter way it is flat by chance.
 const FAR: f64 = 1.5;
 
-/// Latency over the baseline up to which calm raises the limit: half of the way, in proportion, to the double, at
-/// which half of a latency is a queue's.
-const CALM: f64 = std::f64::consts::SQRT_2;
-
 /// Standard errors that raise the limit: five of six raises are right, and a wrong one is undone by the next
 /// round.
 const RAISE_ERRORS: f64 = 1.0;
@@ -104,9 +100,9 @@ fn judge_failures(next: &mut LimitState, round: &Observation) -> bool {
     true
 }
 
-/// A limit that does not bind: twice the peak in flight, unless latency has grown; never lower. After a cut it
-/// stays, but for the least step when a peak reaches it at a flat latency: a load about the capacity binds it in
-/// one round and not in the next.
+/// A limit that does not bind: twice the peak in flight while latency is flat; never lower. After a cut it stays,
+/// but for the least step when a peak reaches it: a load about the capacity binds it in one round and not in the
+/// next.
 fn follow_demand(
     config: &LimitConfig,
     next: &mut LimitState,
@@ -120,11 +116,10 @@ fn follow_demand(
     next.stride = if is_cautious { next.least_stride() } else { next.limit };
     next.direction = Direction::Up;
     let wanted = match is_cautious {
-        true if round.peak >= next.limit && baseline.is_within(mean, FLAT) => {
-            next.limit.saturating_add(next.least_stride())
-        }
-        false if baseline.is_within(mean, CALM) => round.peak.saturating_mul(2),
-        _ => 0,
+        _ if !baseline.is_within(mean, FLAT) => 0,
+        false => round.peak.saturating_mul(2),
+        true if round.peak >= next.limit => next.limit.saturating_add(next.least_stride()),
+        true => 0,
     };
     let wanted = wanted.min(config.max.max(1));
     if wanted > next.limit {
@@ -169,8 +164,15 @@ fn decide(
         return next.raise(config.max, LimitMove::Flat);
     }
     if next.at_lower.is_empty() {
-        if next.is_fresh || next.limit == 1 {
+        let may_pay = baseline.over(mean) > config.goal.elasticity();
+        if (next.is_fresh && may_pay) || next.limit == 1 {
             return next.raise(config.max, LimitMove::Raised);
+        }
+        if next.is_fresh {
+            // The limit followed demand to the double of its peak, and is slow there. Half of it tells an overload
+            // from a slower network in one round.
+            next.lower = (next.limit / 2).max(1);
+            next.direction = Direction::Down;
         }
         next.is_probing = true;
         return;

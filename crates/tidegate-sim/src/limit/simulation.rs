@@ -144,7 +144,7 @@ impl<'a> Simulation<'a> {
             let request = self.sent.len();
             self.sent.push(sent);
             if let Some(patience_s) = self.scenario.patience_s {
-                let leaves = Event::Reply(request, UpstreamOutcome::Ignored);
+                let leaves = Event::Reply(request, UpstreamOutcome::Abandoned);
                 self.agenda.plan(sent.arrived + nanos(patience_s), leaves);
             }
             if let Some(timeout_s) = self.scenario.timeout_s {

@@ -87,7 +87,7 @@ impl SharedLimit {
             let started = state.limit.on_start(now);
             drop(state);
             let shared = Arc::clone(self);
-            return Ok(LimitSlot { shared, started, outcome: UpstreamOutcome::Ignored });
+            return Ok(LimitSlot { shared, started, outcome: UpstreamOutcome::Abandoned });
         }
         state.count_refusal(now);
         let wait = state.bounds.spread(state.advisor.advise(), self.spread.next());
@@ -150,9 +150,10 @@ impl State {
 impl LimitSlot {
     /// Records the status of the response: a refusal is one however its body ends.
     pub(super) fn responded(&mut self, status: StatusCode) {
-        if matches!(status.as_u16(), 429 | 503 | 529) {
-            self.outcome = UpstreamOutcome::Refused;
-        }
+        self.outcome = match status.as_u16() {
+            429 | 503 | 529 => UpstreamOutcome::Refused,
+            _ => UpstreamOutcome::Ignored,
+        };
     }
 
     pub(super) fn finish(mut self, outcome: Outcome) {

@@ -32,6 +32,8 @@ pub struct UpstreamAccount {
 pub struct UpstreamTicket {
     charge: ChargeTicket,
     started: Option<Started>,
+    /// True while the whole request is at the upstream and no response has begun.
+    is_awaited: bool,
 }
 
 // === impl UpstreamAccount ===
@@ -92,11 +94,13 @@ impl UpstreamAccount {
     /// Records that the whole request was sent at `now`.
     pub fn sent(&mut self, ticket: &mut UpstreamTicket, now: Duration) {
         self.load.sent(&mut ticket.charge, now);
+        ticket.is_awaited = true;
     }
 
     /// Records that the response has begun.
     pub fn prefilled(&mut self, ticket: &mut UpstreamTicket) {
         self.load.prefilled(&mut ticket.charge);
+        ticket.is_awaited = false;
     }
 
     /// Releases a request that ended so. `is_awaited`: requests wait for the upstream.
@@ -107,8 +111,12 @@ impl UpstreamAccount {
         is_awaited: bool,
         now: Duration,
     ) {
-        let UpstreamTicket { charge, started } = ticket;
+        let UpstreamTicket { charge, started, is_awaited: was_awaited } = ticket;
         self.load.release(charge);
+        let outcome = match outcome {
+            UpstreamOutcome::Ignored if was_awaited => UpstreamOutcome::Abandoned,
+            outcome => outcome,
+        };
         if let (Some(found), Some(started)) = (&mut self.found, started) {
             found.on_waiting(now, is_awaited);
             found.on_end(now, started, outcome);
@@ -154,7 +162,7 @@ impl UpstreamAccount {
     fn start(&mut self, charge: ChargeTicket, now: Duration) -> UpstreamTicket {
         let started = self.found.as_mut().map(|found| found.on_start(now));
         self.enforce(now);
-        UpstreamTicket { charge, started }
+        UpstreamTicket { charge, started, is_awaited: false }
     }
 
     /// Holds the load to the limit that is found. While the upstream is left alone after an outage, one probe at a
