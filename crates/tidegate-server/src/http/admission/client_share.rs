@@ -25,7 +25,7 @@ impl ClientShare {
             client: client.to_owned(),
             tracker: Arc::new(tracker),
             board: RetryBoard::new(admission.retry),
-            advisor: Mutex::new(RetryAdvisor::new(admission.retry)),
+            advisor: Mutex::new(RetryAdvisor::new()),
         }
     }
 
