@@ -12,7 +12,7 @@ const MEMORY_S: f64 = 2.0;
 /// 1/√8 = 35 % of theirs.
 const MEMORY_ENDS: f64 = 8.0;
 
-/// Mean time of a request in its place, over the last 2 s or the last 8 requests, whichever is longer. Time without
+/// Mean time of a request in its slot, over the last 2 s or the last 8 requests, whichever is longer. Time without
 /// requests does not count: a server that has little to do is not slow.
 ///
 /// ```
@@ -43,7 +43,7 @@ pub(crate) struct Rate {
 // === impl ServiceEstimator ===
 
 impl ServiceEstimator {
-    /// Records the totals at `now`: requests that ended, and the time that they were in their places.
+    /// Records the totals at `now`: requests that ended, and the time that they were in their slots.
     pub fn observe(&mut self, now: Duration, ended: u64, served: Duration) {
         let (now_s, served_s) = (now.as_secs_f64(), served.as_secs_f64());
         let count = ended.saturating_sub(self.ended);

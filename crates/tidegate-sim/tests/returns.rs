@@ -43,7 +43,7 @@ fn many_clients_that_honour_the_advice_are_done_within_1_3_times_the_best_rival(
     cases.iter().for_each(assert_within_bounds);
 }
 
-/// 24 s of work on three places, and three clients too many.
+/// 24 s of work on three slots, and three clients too many.
 #[test]
 fn six_clients_on_three_places_are_told_less_than_a_service() {
     let case = ReturnCase::default();

@@ -26,12 +26,12 @@ pub struct RetryBounds {
 /// let mut advisor = RetryAdvisor::new();
 /// for tick in 0..100 {
 ///     // One Low is in flight, for 100 ms.
-///     let permit = tracker.try_acquire(MessagePriority::Low).expect("the place is free");
+///     let permit = tracker.try_acquire(MessagePriority::Low).expect("the slot is free");
 ///     advisor.observe(Duration::from_millis(tick * 100), &tracker.stats());
 ///     permit.success();
 /// }
 /// let pace = advisor.pace(Refusal { priority: MessagePriority::Low, reason: Reason::PriorityLimit });
-/// assert_eq!((pace.service.as_millis(), pace.places), (100, 1));
+/// assert_eq!((pace.service.as_millis(), pace.slots), (100, 1));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct RetryAdvisor {
@@ -199,7 +199,7 @@ mod tests {
         assert!((actual - expected).abs() <= expected * 0.05, "{actual} is not near {expected}");
     }
 
-    /// 100 places that free 100 times a second take 130 attempts a second: of 200 refusals a second, 70 wait longer.
+    /// 100 slots that free 100 times a second take 130 attempts a second: of 200 refusals a second, 70 wait longer.
     #[test]
     fn the_advice_grows_with_the_clients_that_are_refused_beyond_the_turns() {
         assert_near(Bench::new().run(20, 100, 200), 20.0 * 70.0 / 130.0);
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_single_refusal_waits_for_one_turn() {
-        // 10 s in each of 100 places.
+        // 10 s in each of 100 slots.
         assert_near(Bench::new().run(20, 10, 0), 10.0 / 130.0);
     }
 
@@ -261,7 +261,7 @@ mod tests {
         let pace = bench.advisor.pace(refusal);
         // 400 in flight, of which 200 end a second.
         assert_near(pace.service.as_secs_f64(), 2.0);
-        assert_eq!(pace.places, bench.stats.global_limit);
+        assert_eq!(pace.slots, bench.stats.global_limit);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct RetryBoard {
 #[derive(Debug)]
 struct BoardLane {
     service_us: AtomicU64,
-    places: AtomicU64,
+    slots: AtomicU64,
     overdue_us: AtomicU64,
     returns: ReturnSchedule,
 }
@@ -39,7 +39,7 @@ impl RetryBoard {
     pub fn new(bounds: RetryBounds) -> Self {
         let lane = |_| BoardLane {
             service_us: AtomicU64::new(0),
-            places: AtomicU64::new(0),
+            slots: AtomicU64::new(0),
             overdue_us: AtomicU64::new(0),
             returns: ReturnSchedule::default(),
         };
@@ -81,14 +81,14 @@ impl RetryBoard {
 impl BoardLane {
     fn publish(&self, pace: ReturnPace) {
         self.service_us.store(micros(pace.service), Ordering::Relaxed);
-        self.places.store(pace.places, Ordering::Relaxed);
+        self.slots.store(pace.slots, Ordering::Relaxed);
         self.overdue_us.store(micros(pace.overdue), Ordering::Relaxed);
     }
 
     fn pace(&self) -> ReturnPace {
         ReturnPace {
             service: Duration::from_micros(self.service_us.load(Ordering::Relaxed)),
-            places: self.places.load(Ordering::Relaxed),
+            slots: self.slots.load(Ordering::Relaxed),
             overdue: Duration::from_micros(self.overdue_us.load(Ordering::Relaxed)),
         }
     }

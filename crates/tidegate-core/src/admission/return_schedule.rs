@@ -2,28 +2,28 @@ use super::{RetryBounds, Spread};
 use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Attempts in one service time beyond one for each place, in standard deviations. `n` places free about `n ± √n`
-/// times in one service time, and a place stays free until the next attempt. With `n + 3·√n` attempts in a service
-/// time at least 3/4 of the places are in use (Erlang's formula B: 0.80 of one place, 0.84 of two, 0.95 of 30).
+/// Attempts in one service time beyond one for each slot, in standard deviations. `n` slots free about `n ± √n`
+/// times in one service time, and a slot stays free until the next attempt. With `n + 3·√n` attempts in a service
+/// time at least 3/4 of the slots are in use (Erlang's formula B: 0.80 of one slot, 0.85 of two, 0.95 of 30).
 const DEVIATIONS: f64 = 3.0;
 
-/// Attempts in the time that a completion is overdue, by one client: as many as one place gets in a service time.
+/// Attempts in the time that a completion is overdue, by one client: as many as one slot gets in a service time.
 const OVERDUE_ATTEMPTS: f64 = 1.0 + DEVIATIONS;
 
-/// Jitter of a turn, of its wait on either side: neighbours of the next three turns may change places.
+/// Jitter of a turn, as a part of its wait in either direction: enough that two neighbouring turns may swap.
 const JITTER: f64 = 0.25;
 
-/// Assumed time of a request before one has ended. Too short costs a few attempts, as the silence soon takes its
-/// place; too long leaves places free.
+/// Assumed time of a request before one has ended. Too short costs a few attempts, until the silence is longer; too
+/// long leaves slots free.
 const SERVICE_AT_FIRST: Duration = Duration::from_millis(50);
 
-/// Pace at which refused clients may return to some places.
+/// Pace at which refused clients may return to some slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReturnPace {
-    /// Time of a request in its place, as far as is known.
+    /// Time of a request in its slot, as far as is known.
     pub service: Duration,
-    /// Places in use when requests are refused.
-    pub places: u64,
+    /// Slots in use when requests are refused.
+    pub slots: u64,
     /// Time for which a completion is overdue.
     pub overdue: Duration,
 }
@@ -32,7 +32,7 @@ pub struct ReturnPace {
 ///
 /// Each refused client gets the next turn; the clients that wait are those whose turns are yet to come, so a client
 /// that returns and is refused again is not counted twice. Turns follow one another so that all clients together,
-/// however many they are, make a few attempts in one service time of a place: enough to keep the places in use, and
+/// however many they are, make a few attempts in one service time of a slot: enough to keep the slots in use, and
 /// no more. Memory: one time, whatever the number of clients.
 ///
 /// ```
@@ -40,9 +40,9 @@ pub struct ReturnPace {
 /// use tidegate_core::admission::{RetryBounds, ReturnPace, ReturnSchedule};
 ///
 /// let (schedule, bounds) = (ReturnSchedule::default(), RetryBounds::default());
-/// let pace = ReturnPace { service: Duration::from_secs(4), places: 1, ..ReturnPace::default() };
+/// let pace = ReturnPace { service: Duration::from_secs(4), slots: 1, ..ReturnPace::default() };
 /// let now = Duration::from_secs(100);
-/// // One place and three standard deviations: four turns in four seconds, one a second.
+/// // One slot and three standard deviations: four turns in four seconds, one a second.
 /// for turn in 1..=3 {
 ///     assert_eq!(schedule.peek(pace, bounds, now), Duration::from_secs(turn));
 ///     let wait = schedule.take(pace, bounds, now).as_secs_f64() / turn as f64;
@@ -62,21 +62,21 @@ pub struct ReturnSchedule {
 // === impl ReturnPace ===
 
 impl ReturnPace {
-    /// Creates the pace of places that are in use, from the mean time of a request in its place if one is known, and
+    /// Creates the pace of slots that are in use, from the mean time of a request in its slot if one is known, and
     /// the time since one ended.
     ///
     /// Until a request has ended, a service is assumed to take as long as nothing has ended, and at least 50 ms: at
     /// worst this makes some attempts too many.
     #[must_use]
-    pub fn new(service: Option<Duration>, silence: Duration, places: u64) -> Self {
+    pub fn new(service: Option<Duration>, silence: Duration, slots: u64) -> Self {
         let usual = service.unwrap_or(SERVICE_AT_FIRST);
-        Self { service: usual.max(silence), places, overdue: silence.saturating_sub(usual) }
+        Self { service: usual.max(silence), slots, overdue: silence.saturating_sub(usual) }
     }
 
     /// Time between two turns.
     fn interval_s(&self) -> f64 {
-        let places = self.places.max(1) as f64;
-        self.service.as_secs_f64() / (places + DEVIATIONS * places.sqrt())
+        let slots = self.slots.max(1) as f64;
+        self.service.as_secs_f64() / (slots + DEVIATIONS * slots.sqrt())
     }
 }
 
@@ -155,8 +155,8 @@ mod tests {
     const BOUNDS: RetryBounds =
         RetryBounds { min: Duration::from_millis(10), max: Duration::from_secs(30) };
 
-    fn pace(service_ms: u64, places: u64) -> ReturnPace {
-        ReturnPace::new(Some(Duration::from_millis(service_ms)), Duration::ZERO, places)
+    fn pace(service_ms: u64, slots: u64) -> ReturnPace {
+        ReturnPace::new(Some(Duration::from_millis(service_ms)), Duration::ZERO, slots)
     }
 
     /// Lets clients return as told and be refused each time, and returns their attempts in `seconds`.
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_number_of_clients_changes_the_waits_but_not_the_attempts() {
-        // Four places and six more attempts in two seconds: five a second.
+        // Four slots and six more attempts in two seconds: five a second.
         for clients in [4, 40, 100] {
             let count = attempts(clients, pace(2_000, 4), 100);
             assert!((450..=650).contains(&count), "{count} attempts of {clients}");
@@ -225,12 +225,12 @@ mod tests {
         fn a_wait_is_within_the_bounds_and_nothing_panics(
             service in any::<Option<Duration>>(),
             silence in any::<Duration>(),
-            places in any::<u64>(),
+            slots in any::<u64>(),
             now in any::<Duration>(),
             rounds in 1..20_usize,
         ) {
             let schedule = ReturnSchedule::default();
-            let pace = ReturnPace::new(service, silence, places);
+            let pace = ReturnPace::new(service, silence, slots);
             for _ in 0..rounds {
                 let next = schedule.peek(pace, BOUNDS, now);
                 let wait = schedule.take(pace, BOUNDS, now);

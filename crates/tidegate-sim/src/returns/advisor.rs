@@ -33,9 +33,9 @@ pub(super) struct Advice {
 // === impl Advice ===
 
 impl Advice {
-    pub(super) fn new(advisor: Advisor, places: u32) -> Self {
+    pub(super) fn new(advisor: Advisor, slots: u32) -> Self {
         let bounds = RetryBounds::default();
-        let low = u16::try_from(places).unwrap_or(u16::MAX);
+        let low = u16::try_from(slots).unwrap_or(u16::MAX);
         let limits = PriorityLimits { low, ..PriorityLimits::default() };
         Self {
             advisor,

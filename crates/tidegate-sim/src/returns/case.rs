@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Clients with requests, and the places that serve them.
+/// Clients with requests, and the slots that serve them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReturnCase {
     /// Clients, each with one request at a time.
@@ -11,14 +11,14 @@ pub struct ReturnCase {
     /// The time between the end of a client's request and its next one.
     pub pause: Duration,
     /// Requests that are served at once.
-    pub places: u32,
-    /// The mean time of a request in its place.
+    pub slots: u32,
+    /// The mean time of a request in its slot.
     pub service: Duration,
     /// The distribution of that time.
     pub shape: ServiceShape,
 }
 
-/// Distribution of the time of a request in its place.
+/// Distribution of the time of a request in its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceShape {
     /// All requests take the mean.
@@ -35,7 +35,7 @@ impl Default for ReturnCase {
             clients: 6,
             requests_each: 20,
             pause: Duration::ZERO,
-            places: 3,
+            slots: 3,
             service: Duration::from_millis(200),
             shape: ServiceShape::Fixed,
         }
@@ -43,15 +43,15 @@ impl Default for ReturnCase {
 }
 
 impl ReturnCase {
-    /// Creates a case of clients with so many requests each and a pause between them, on places with this service.
+    /// Creates a case of clients with so many requests each and a pause between them, on slots with this service.
     #[must_use]
     pub fn new(
         (clients, requests_each, pause): (u32, u32, Duration),
-        places: u32,
+        slots: u32,
         service: Duration,
         shape: ServiceShape,
     ) -> Self {
-        Self { clients, requests_each, pause, places, service, shape }
+        Self { clients, requests_each, pause, slots, service, shape }
     }
 
     /// Requests of all clients.
@@ -63,13 +63,13 @@ impl ReturnCase {
 
 impl fmt::Display for ReturnCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { clients, requests_each, pause, places, service, shape } = self;
+        let Self { clients, requests_each, pause, slots, service, shape } = self;
         let shape = match shape {
             ServiceShape::Fixed => "fixed",
             ServiceShape::Exponential => "exponential",
         };
         let ms = service.as_millis();
-        write!(f, "{clients} × {requests_each} on {places}, {ms} ms {shape}")?;
+        write!(f, "{clients} × {requests_each} on {slots}, {ms} ms {shape}")?;
         match pause.as_millis() {
             0 => Ok(()),
             pause_ms => write!(f, ", pauses of {pause_ms} ms"),

@@ -78,12 +78,12 @@ pub fn judge_against(
     Judged { advised, rival, queue: queue(case, seeds) }
 }
 
-/// All cases of some numbers of clients and places, times and shapes, in which clients are refused.
+/// All cases of some numbers of clients and slots, times and shapes, in which clients are refused.
 #[must_use]
-pub fn grid(clients: &[u32], places: &[u32], service_ms: &[u64]) -> Vec<ReturnCase> {
+pub fn grid(clients: &[u32], slots: &[u32], service_ms: &[u64]) -> Vec<ReturnCase> {
     let mut cases = Vec::new();
     for &clients in clients {
-        for &places in places.iter().filter(|places| clients == 1 || **places < clients) {
+        for &slots in slots.iter().filter(|slots| clients == 1 || **slots < clients) {
             for &ms in service_ms {
                 for shape in [ServiceShape::Fixed, ServiceShape::Exponential] {
                     let service = Duration::from_millis(ms);
@@ -91,7 +91,7 @@ pub fn grid(clients: &[u32], places: &[u32], service_ms: &[u64]) -> Vec<ReturnCa
                         [(1, Duration::ZERO), (20, Duration::ZERO), (20, service)]
                     {
                         let load = (clients, requests_each, pause);
-                        cases.push(ReturnCase::new(load, places, service, shape));
+                        cases.push(ReturnCase::new(load, slots, service, shape));
                     }
                 }
             }

@@ -80,14 +80,14 @@ pub fn run(
     let mut simulation = Simulation {
         case,
         policy,
-        advice: Advice::new(advisor, case.places),
+        advice: Advice::new(advisor, case.slots),
         agenda: Agenda::default(),
         clients: vec![
             Client { left: case.requests_each, ..Client::default() };
             case.clients as usize
         ],
         queue: VecDeque::new(),
-        free: case.places,
+        free: case.slots,
         network: seeds.fork(),
         services: seeds.fork(),
         jitter: seeds.fork(),

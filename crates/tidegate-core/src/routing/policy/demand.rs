@@ -3,7 +3,7 @@ use crate::flow::ServiceEstimator;
 use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Requests for some places, those of one model or of one executor: how many are in flight, ended and were refused,
+/// Requests for some slots, those of one model or of one executor: how many are in flight, ended and were refused,
 /// and when refused clients should return. Shared between threads without a lock.
 #[derive(Debug)]
 pub struct Demand {
@@ -14,7 +14,7 @@ pub struct Demand {
     refused: AtomicU64,
     /// Time of the last end, or of the first begin after nothing was in flight, in microseconds.
     changed_us: AtomicU64,
-    /// Mean time of a request in its place in microseconds; 0 while it is unknown.
+    /// Mean time of a request in its slot in microseconds; 0 while it is unknown.
     service_us: AtomicU64,
     returns: ReturnSchedule,
 }
@@ -22,7 +22,7 @@ pub struct Demand {
 // === impl Demand ===
 
 impl Demand {
-    /// Creates the demand for places that nobody asked for, with advice within these bounds.
+    /// Creates the demand for slots that nobody asked for, with advice within these bounds.
     #[must_use]
     pub fn new(bounds: RetryBounds) -> Self {
         Self {
@@ -54,14 +54,13 @@ impl Demand {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.changed_us.store(micros(now), Ordering::Relaxed);
         if let Some(served) = served {
-            // In this order: an observer may see a time without its end, which is a little too long, but never an
-            // end without its time, which may be much too short.
+            // An observer in between sees a time without its end, and the next observation makes up for it.
             self.served_us.fetch_add(micros(served), Ordering::Relaxed);
             self.ended.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Counts a request that was refused because no place was free, and returns the wait of its client.
+    /// Counts a request that was refused because no slot was free, and returns the wait of its client.
     pub fn refuse(&self, now: Duration) -> Duration {
         self.refused.fetch_add(1, Ordering::Relaxed);
         self.returns.take(self.pace(now), self.bounds, now)
