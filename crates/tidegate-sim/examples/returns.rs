@@ -1,18 +1,18 @@
 //! `cargo run --release -p tidegate-sim --example returns`: retry advice beside the best retry policies.
 //!
-//! With `all` it prints every case: the best rival, and the ratio, the attempts for each request and the median advice
-//! in milliseconds for each server and client.
+//! With `all` it prints every case: the best rival, and the ratio, the attempts for each request and the median
+//! advice in milliseconds for each server and client.
 
 use tidegate_sim::returns::{AdvisedClient, Advisor, Judged, best_rival, grid, judge_against};
 
+const CLIENTS: [AdvisedClient; 3] =
+    [AdvisedClient::Exact, AdvisedClient::Library, AdvisedClient::Seconds];
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 fn main() {
     let all = std::env::args().any(|argument| argument == "all");
     let servers = [Advisor::Executor, Advisor::Gateway, Advisor::Admission];
-    let rows = servers
-        .into_iter()
-        .flat_map(|server| [AdvisedClient::Exact, AdvisedClient::Library].map(|one| (server, one)));
+    let rows = servers.into_iter().flat_map(|server| CLIENTS.map(|client| (server, client)));
     let rows: Vec<_> = rows.collect();
     let mut judged: Vec<Vec<Judged>> = vec![Vec::new(); rows.len()];
     for case in grid(&[1, 2, 4, 6, 10, 30, 100], &[1, 3, 10, 30], &[50, 200, 2000]) {

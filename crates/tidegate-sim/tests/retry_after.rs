@@ -143,9 +143,9 @@ fn the_chance_of_a_return_is_erlang_s() {
     assert_share(&low, erlang_chance_with_one_return(OVERLOAD));
 }
 
-/// No client ever gives up, so the crowd that waits grows by a = (x − 1)·r a second. Its returns do not exceed the
-/// turns until the turns of all who wait are beyond the longest wait; from then on each returns after 3/4 of that on
-/// average. Refused are all attempts but r a second.
+/// No client ever gives up, so the crowd that waits grows by a = (x − 1)·r a second. Its returns do not exceed
+/// the turns until the turns of all who wait are beyond the longest wait; from then on each returns after 3/4 of
+/// that on average. Refused are all attempts but r a second.
 #[test]
 fn a_crowd_that_never_gives_up_is_kept_from_storming() {
     let duration_s = 120;
@@ -187,8 +187,8 @@ fn idleness_is_not_taken_for_slowness() {
         low.advised_wait(100).expect("a second of overload refuses")
     };
     // About 400 refused in that second, at 334 turns a second, with jitter of a quarter: 1.5 s. The mean time of
-    // the 200 requests a second before the pause, which the snapshots do not know exactly, adds up to a half. A pause
-    // taken for slowness would make it 30 s, the longest wait that is ever advised.
+    // the 200 requests a second before the pause, which the snapshots do not know exactly, adds up to a half. A
+    // pause taken for slowness would make it 30 s, the longest wait that is ever advised.
     let longest_by_seed: Vec<_> = (1..=20).map(|seed| longest(seed, 600)).collect();
     let at_most = Duration::from_millis(2_250);
     assert!(longest_by_seed.iter().all(|wait| *wait <= at_most), "{longest_by_seed:?}");

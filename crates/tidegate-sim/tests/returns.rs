@@ -1,4 +1,5 @@
-//! Retry advice, judged by what it does: clients that honour it are done about as soon as with the best retry policy.
+//! Retry advice, judged by what it does: clients that honour it are done about as soon as with the best retry
+//! policy.
 
 use std::time::Duration;
 use tidegate_sim::returns::{
@@ -11,8 +12,8 @@ const SEEDS: [u64; 2] = [1, 2];
 /// The most that clients that honour the advice may take, as a multiple of the best rival.
 const RATIO_MAX: f64 = 1.3;
 
-/// Rivals that know the service time need at most 10 attempts. Until a server knows it, it costs a few more: those of
-/// two clients with one request of 2 s each.
+/// Rivals that know the service time need at most 10 attempts. Until a server knows it, it costs a few more:
+/// those of two clients with one request of 2 s each.
 const ADVISED_ATTEMPTS_MAX: f64 = ATTEMPTS_MAX + 3.0;
 
 const ADVISORS: [Advisor; 3] = [Advisor::Executor, Advisor::Gateway, Advisor::Admission];

@@ -199,7 +199,8 @@ mod tests {
         assert!((actual - expected).abs() <= expected * 0.05, "{actual} is not near {expected}");
     }
 
-    /// 100 slots that free 100 times a second take 130 attempts a second: of 200 refusals a second, 70 wait longer.
+    /// 100 slots that free 100 times a second take 130 attempts a second: of 200 refusals a second, 70 wait
+    /// longer.
     #[test]
     fn the_advice_grows_with_the_clients_that_are_refused_beyond_the_turns() {
         assert_near(Bench::new().run(20, 100, 200), 20.0 * 70.0 / 130.0);

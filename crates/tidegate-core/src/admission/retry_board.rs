@@ -3,8 +3,8 @@ use super::{MessagePriority, Reason, Refusal, RetryAdvisor, RetryBounds};
 use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Retry advice for every kind of refusal: its pace is published a few times a second, and each refused client gets
-/// a turn of its own. Shared between threads without a lock.
+/// Retry advice for every kind of refusal: its pace is published a few times a second, and each refused client
+/// gets a turn of its own. Shared between threads without a lock.
 ///
 /// ```
 /// use std::time::Duration;

@@ -13,8 +13,8 @@ const OVERDUE_ATTEMPTS: f64 = 1.0 + DEVIATIONS;
 /// Jitter of a turn, as a part of its wait in either direction: enough that two neighbouring turns may swap.
 const JITTER: f64 = 0.25;
 
-/// Assumed time of a request before one has ended. Too short costs a few attempts, until the silence is longer; too
-/// long leaves slots free.
+/// Assumed time of a request before one has ended. Too short costs a few attempts, until the silence is longer;
+/// too long leaves slots free.
 const SERVICE_AT_FIRST: Duration = Duration::from_millis(50);
 
 /// Pace at which refused clients may return to some slots.
@@ -30,10 +30,10 @@ pub struct ReturnPace {
 
 /// Turns of the clients that were refused and will return, at one limit. Shared between threads without a lock.
 ///
-/// Each refused client gets the next turn; the clients that wait are those whose turns are yet to come, so a client
-/// that returns and is refused again is not counted twice. Turns follow one another so that all clients together,
-/// however many they are, make a few attempts in one service time of a slot: enough to keep the slots in use, and
-/// no more. Memory: one time, whatever the number of clients.
+/// Each refused client gets the next turn; the clients that wait are those whose turns are yet to come, so a
+/// client that returns and is refused again is not counted twice. Turns follow one another so that all clients
+/// together, however many they are, make a few attempts in one service time of a slot: enough to keep the slots
+/// in use, and no more. Memory: one time, whatever the number of clients.
 ///
 /// ```
 /// use std::time::Duration;
@@ -65,8 +65,8 @@ impl ReturnPace {
     /// Creates the pace of slots that are in use, from the mean time of a request in its slot if one is known, and
     /// the time since one ended.
     ///
-    /// Until a request has ended, a service is assumed to take as long as nothing has ended, and at least 50 ms: at
-    /// worst this makes some attempts too many.
+    /// Until a request has ended, a service is assumed to take as long as nothing has ended, and at least 50 ms:
+    /// at worst this makes some attempts too many.
     #[must_use]
     pub fn new(service: Option<Duration>, silence: Duration, slots: u64) -> Self {
         let usual = service.unwrap_or(SERVICE_AT_FIRST);
@@ -108,8 +108,8 @@ impl ReturnSchedule {
         let wait = match taken {
             Ok(last) => {
                 let lead = next_turn(last, pace, bounds, now_ns).saturating_sub(now_ns);
-                // Without jitter, equal services and equal waits fall into step, and the same client comes a moment
-                // too early every time.
+                // Without jitter, equal services and equal waits fall into step, and the same client comes a
+                // moment too early every time.
                 Duration::from_nanos(lead).mul_f64(1.0 - JITTER + 2.0 * JITTER * random)
             }
             // More clients than the longest wait has turns for: they share its second half.

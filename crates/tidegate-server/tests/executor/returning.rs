@@ -14,8 +14,8 @@ const SLOTS: u32 = 3;
 /// The rival: of fixed delays, about the best for these clients and slots (`tidegate_sim::returns`).
 const POLLING: Duration = Duration::from_millis(50);
 
-/// Runs all tasks of all clients, and returns the time and the attempts. Without a delay of their own, clients wait
-/// for exactly the advised time.
+/// Runs all tasks of all clients, and returns the time and the attempts. Without a delay of their own, clients
+/// wait for exactly the advised time.
 async fn run(delay: Option<Duration>) -> (Duration, u64) {
     let worker = Arc::new(TestWorker::start(SLOTS));
     let attempts = Arc::new(AtomicU64::new(0));

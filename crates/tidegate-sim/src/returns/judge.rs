@@ -35,7 +35,8 @@ pub struct Judged {
 }
 
 /// Searches the retry policy with the shortest makespan among fixed delays and exponential backoffs with full
-/// jitter, that takes at most [`ATTEMPTS_MAX`] attempts for each request on average. A queue stands in if none does.
+/// jitter, that takes at most [`ATTEMPTS_MAX`] attempts for each request on average. A queue stands in if none
+/// does.
 #[must_use]
 pub fn best_rival(case: &ReturnCase, seeds: &[u64]) -> Rival {
     let part = |share: f64| case.service.mul_f64(share);

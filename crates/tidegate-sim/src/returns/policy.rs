@@ -28,6 +28,8 @@ pub enum AdvisedClient {
     Exact,
     /// Adds jitter as `tidegate::retry` does.
     Library,
+    /// Reads only `Retry-After`, which has whole seconds.
+    Seconds,
 }
 
 // === impl ReturnPolicy ===
@@ -43,6 +45,9 @@ impl ReturnPolicy {
     ) -> Duration {
         match self {
             Self::Advised(AdvisedClient::Exact) | Self::Queue => advice,
+            Self::Advised(AdvisedClient::Seconds) => {
+                Duration::from_secs(advice.as_millis().div_ceil(1000).max(1) as u64)
+            }
             Self::Advised(AdvisedClient::Library) => library(previous_wait, advice, random),
             Self::Fixed(delay) => delay + delay.mul_f64(random / 2.0),
             Self::Backoff { base, cap } => full_jitter(base, cap, attempts - 1, random),

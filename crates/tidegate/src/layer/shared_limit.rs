@@ -103,8 +103,8 @@ impl SharedLimit {
 // === impl State ===
 
 impl State {
-    /// Counts a refusal, and returns the wait of its client. A limit that refuses binds, also while its slots fill again: without a queue, all slots
-    /// are taken for only half of the time at twice the capacity.
+    /// Counts a refusal, and returns the wait of its client. A limit that refuses binds, also while its slots
+    /// fill again: without a queue, all slots are taken for only half of the time at twice the capacity.
     fn count_refusal(&mut self, now: Duration) -> Duration {
         self.awaited_ends = self.limit.in_flight();
         self.limit.on_waiting(now, self.awaited_ends > 0);

@@ -242,8 +242,8 @@ impl WorkerMonitor {
         Ok(thresholds)
     }
 
-    /// Expires old reports, ends the rounds of limits that are found, and measures services for retry advice. Returns the
-    /// upstreams whose reports expired just now.
+    /// Expires old reports, ends the rounds of limits that are found, and measures services for retry advice.
+    /// Returns the upstreams whose reports expired just now.
     pub fn tick(&self, now: Duration) -> Vec<Arc<Upstream>> {
         let mut edits = self.edits();
         let table = self.table.load_full();

@@ -2,8 +2,8 @@ use std::time::{Duration, Instant};
 use tidegate::Refusal;
 use tidegate::admission::{self, RetryAdvisor, RetryBounds};
 
-/// Retry advice for every kind of refusal, with a clock: its pace is computed a few times a second, and each refused
-/// client gets a turn of its own.
+/// Retry advice for every kind of refusal, with a clock: its pace is computed a few times a second, and each
+/// refused client gets a turn of its own.
 #[derive(Debug)]
 pub struct RetryBoard {
     start: Instant,
