@@ -1,20 +1,36 @@
-//! Smoothed rates of events and of freed slots, from which a retry time is computed.
+//! Smoothed rates of events and times of services.
 //!
 //! Uses nothing of this crate, and reads no clock.
+
+use std::time::Duration;
 
 /// Time constant of the smoothing: long enough to smooth a burst of completions, short enough to follow a change
 /// of load within the few seconds that a client waits.
 const MEMORY_S: f64 = 2.0;
 
-/// Rate at which slots become free, stored as the interval between two of them. An interval works for one
-/// completion in 10 s as well as for 10,000 in 1 s.
+/// Completions that the mean covers at least, however slow they are: a mean of 8 exponential times is within
+/// 1/√8 = 35 % of theirs.
+const MEMORY_ENDS: f64 = 8.0;
+
+/// Mean time of a request in its slot, over the last 2 s or the last 8 requests, whichever is longer. Time without
+/// requests does not count: a server that has little to do is not slow.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate_core::routing::ServiceEstimator;
+///
+/// let mut estimator = ServiceEstimator::default();
+/// assert_eq!(estimator.service(), None);
+/// // Two requests have ended, after 300 ms in all.
+/// estimator.observe(Duration::from_secs(1), 2, Duration::from_millis(300));
+/// assert_eq!(estimator.service(), Some(Duration::from_millis(150)));
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FreeRate {
-    total: u64,
+pub struct ServiceEstimator {
+    ended: u64,
+    served_s: f64,
     last_at_s: f64,
-    interval_s: Option<f64>,
-    /// Nothing was in flight and nothing ended at the last observation.
-    idle: bool,
+    mean_s: Option<f64>,
 }
 
 /// Events a second, exponentially smoothed.
@@ -24,47 +40,32 @@ pub(crate) struct Rate {
     per_s: f64,
 }
 
-// === impl FreeRate ===
+// === impl ServiceEstimator ===
 
-impl FreeRate {
-    /// Starts from the total so far, with no interval known yet.
-    pub fn starting(now_s: f64, total: u64) -> Self {
-        Self { total, last_at_s: now_s, ..Self::default() }
-    }
-
-    /// Records the total freed by now, and the number still in flight.
-    pub fn observe(&mut self, now_s: f64, total: u64, in_flight: u64) {
-        let count = total.saturating_sub(self.total);
-        self.idle = count == 0 && in_flight == 0;
-        if self.idle {
-            self.last_at_s = now_s;
-        }
+impl ServiceEstimator {
+    /// Records the totals at `now`: requests that ended, and the time that they were in their slots.
+    pub fn observe(&mut self, now: Duration, ended: u64, served: Duration) {
+        let (now_s, served_s) = (now.as_secs_f64(), served.as_secs_f64());
+        let count = ended.saturating_sub(self.ended);
         if count == 0 {
             return;
         }
-        let gap_s = now_s - self.last_at_s;
-        let sample_s = gap_s / count as f64;
-        let interval_s = match self.interval_s {
-            Some(old) => old + weight(gap_s) * (sample_s - old),
+        let sample_s = (served_s - self.served_s).max(0.0) / count as f64;
+        let by_time = weight(now_s - self.last_at_s);
+        let by_count = 1.0 - decay(count as f64 / MEMORY_ENDS);
+        // The first few are a plain mean.
+        let at_first = count as f64 / ended as f64;
+        let mean_s = match self.mean_s {
+            Some(mean_s) => mean_s + by_time.min(by_count).max(at_first) * (sample_s - mean_s),
             None => sample_s,
         };
-        *self = Self { total, last_at_s: now_s, interval_s: Some(interval_s), idle: false };
+        *self = Self { ended, served_s, last_at_s: now_s, mean_s: Some(mean_s) };
     }
 
-    /// Slots freed per second. A silence longer than the usual interval lowers the rate.
-    pub fn per_s(&self, now_s: f64) -> f64 {
-        let silence_s = now_s - self.last_at_s;
-        self.interval_s.map_or(0.0, |interval_s| 1.0 / interval_s.max(silence_s).max(1e-9))
-    }
-
-    /// Time of the last freed slot, or of the last observation without anything in flight.
-    pub fn last_at_s(&self) -> f64 {
-        self.last_at_s
-    }
-
-    /// True if nothing was in flight and nothing ended at the last observation.
-    pub fn is_idle(&self) -> bool {
-        self.idle
+    /// Returns the mean; `None` before a request has ended.
+    #[must_use]
+    pub fn service(&self) -> Option<Duration> {
+        self.mean_s.map(Duration::from_secs_f64)
     }
 }
 

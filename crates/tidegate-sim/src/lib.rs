@@ -37,6 +37,7 @@ pub mod pipeline;
 mod random;
 pub mod replay;
 pub mod report;
+pub mod returns;
 pub mod scenario;
 pub mod shell;
 pub mod shrink;

@@ -4,7 +4,7 @@
 use allocation_counter::measure;
 use std::hint::black_box;
 use std::sync::Arc;
-use tidegate::admission::{RetryAdvisor, RetryBounds};
+use tidegate::admission::{RetryAdvisor, RetryBoard, RetryBounds};
 use tidegate::outbox::{QueueConfig, RobustQueue};
 use tidegate::{InFlightTracker, MessageClass, MessagePriority, Outcome, PriorityLimits, Sharing};
 
@@ -59,14 +59,16 @@ fn refusing_allocates_nothing() {
 #[test]
 fn looking_and_advising_allocates_nothing() {
     let tracker = tracker(Sharing::Strict);
-    let mut advisor = RetryAdvisor::new(RetryBounds::default());
+    let (mut advisor, board) = (RetryAdvisor::new(), RetryBoard::new(RetryBounds::default()));
     let held: Vec<_> =
         (0..200).filter_map(|_| tracker.try_acquire(MessagePriority::Low).ok()).collect();
     let refusal = tracker.try_acquire(MessagePriority::Low).expect_err("all 200 are taken");
     let count = allocations(|| {
         for tick in 0..ROUNDS as u64 {
-            advisor.observe(std::time::Duration::from_millis(tick * 100), &tracker.stats());
-            black_box(advisor.advise(refusal));
+            let now = std::time::Duration::from_millis(tick * 100);
+            advisor.observe(now, &tracker.stats());
+            board.publish(&advisor);
+            black_box(board.take(refusal, now));
             black_box(tracker.load_state());
         }
     });

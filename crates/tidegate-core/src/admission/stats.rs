@@ -88,6 +88,17 @@ impl PriorityLoadStats {
         }
     }
 
+    /// Most messages of a priority in flight; for Critical its reserve.
+    #[must_use]
+    pub fn limit(&self, priority: MessagePriority) -> u64 {
+        match priority {
+            MessagePriority::Critical => self.critical_reserve,
+            MessagePriority::High => self.high_limit,
+            MessagePriority::Normal => self.normal_limit,
+            MessagePriority::Low => self.low_limit,
+        }
+    }
+
     /// Messages of a priority admitted since the start.
     #[must_use]
     pub fn acquired(&self, priority: MessagePriority) -> u64 {

@@ -106,10 +106,10 @@ pub enum GiveUpReason {
 
 /// Decides on a retry and its wait; `random` in 0 … 1 spreads the waits.
 ///
-/// The server's hint is a floor: jitter adds to it, up to the next backoff or half of the hint, whichever is more,
-/// and never subtracts. Half of the hint, because many clients got the same hint: ten seconds that all end within
-/// a tenth of a second help nobody. If the wait would end at or after the deadline, the decision is to give up at
-/// once.
+/// The server's hint takes the place of the backoff, and is a floor: jitter adds up to half of the hint, and never
+/// subtracts. Half of the hint, because many clients may have got the same hint: ten seconds that all end within a
+/// tenth of a second help nobody. No more than that, because the server may have given each client its own time. A
+/// hint of zero is none. If the wait would end at or after the deadline, the decision is to give up at once.
 ///
 /// ```
 /// use std::time::Duration;
@@ -164,11 +164,10 @@ impl RetryPolicy {
 
     fn wait(&self, attempt: &FailedAttempt, random: f64) -> Duration {
         match attempt.hint {
-            Some(RetryAfter::Wait(floor)) => {
-                let spread = self.backoff.ceiling(attempt.previous_wait).max(floor / 2);
-                floor.saturating_add(share(spread, random))
+            Some(RetryAfter::Wait(floor)) if !floor.is_zero() => {
+                floor.saturating_add(share(floor / 2, random))
             }
-            Some(RetryAfter::Never) | None => self.backoff.next(attempt.previous_wait, random),
+            Some(_) | None => self.backoff.next(attempt.previous_wait, random),
         }
     }
 }
@@ -311,6 +310,22 @@ mod tests {
         let refused = FailedAttempt::first(Failure::Refused, Safety::Idempotent);
         let hinted = FailedAttempt { hint: Some(RetryAfter::Never), ..refused };
         assert_eq!(reason(&POLICY, hinted), Some(GiveUpReason::Forbidden));
+    }
+
+    #[test]
+    fn a_hint_takes_the_place_of_the_backoff_however_long_the_last_wait_was() {
+        let refused = FailedAttempt::first(Failure::Refused, Safety::Once);
+        let ms = Duration::from_millis;
+        let hinted = |hint, previous_wait, random| {
+            let hint = Some(RetryAfter::Wait(hint));
+            decide(&POLICY, &FailedAttempt { hint, previous_wait, ..refused }, random)
+        };
+        for previous_wait in [ms(0), ms(5_000)] {
+            let longest = Decision::Retry { after: ms(60) };
+            assert_eq!(hinted(ms(40), previous_wait, 1.0), longest, "{previous_wait:?}");
+        }
+        let without = Decision::Retry { after: POLICY.backoff.next(ms(200), 0.5) };
+        assert_eq!(hinted(ms(0), ms(200), 0.5), without, "zero is no hint");
     }
 
     proptest! {

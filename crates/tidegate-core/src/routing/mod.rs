@@ -8,13 +8,14 @@ mod load;
 mod policy;
 mod thresholds;
 
+pub use crate::flow::ServiceEstimator;
 pub use availability::{Availability, AvailabilityEntry, FreeSet, Loads, UpstreamState};
 pub use load::{
     Charge, ChargeRule, ChargeTicket, KvUsage, LoadAccount, LoadReport, OnSilence, RANKS_MAX,
     RankReport, RankView, Standing, UpstreamAccount, UpstreamLimit, UpstreamTicket,
 };
 pub use policy::{
-    Answer, Demand, DrainAdvisor, Latency, Overload, Pick, Pool, RouteError, RouteQuery,
-    RoutingPolicy, TriedUpstreams,
+    Answer, Demand, Latency, Overload, Pick, Pool, RouteError, RouteQuery, RoutingPolicy,
+    TriedUpstreams,
 };
 pub use thresholds::{BusyPreset, BusyThresholds, Threshold, ThresholdOutOfRange};

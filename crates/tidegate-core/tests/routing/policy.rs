@@ -4,9 +4,9 @@ use std::time::Duration;
 use tidegate_core::admission::RetryBounds;
 use tidegate_core::rng::Rng;
 use tidegate_core::routing::{
-    Availability, AvailabilityEntry, BusyThresholds, Charge, ChargeTicket, Demand, DrainAdvisor,
-    LoadAccount, LoadReport, OnSilence, Overload, Pick, Pool, RouteError, RouteQuery,
-    RoutingPolicy, Threshold,
+    Availability, AvailabilityEntry, BusyThresholds, Charge, ChargeTicket, Demand, LoadAccount,
+    LoadReport, OnSilence, Overload, Pick, Pool, RouteError, RouteQuery, RoutingPolicy,
+    ServiceEstimator, Threshold,
 };
 
 struct Upstreams {
@@ -16,6 +16,7 @@ struct Upstreams {
     availability: Availability,
     demand: Demand,
     excluded: Vec<usize>,
+    now: Duration,
 }
 
 impl Upstreams {
@@ -29,8 +30,9 @@ impl Upstreams {
             up: vec![true; count],
             thresholds,
             availability: Availability::new(count),
-            demand: Demand::new(RetryBounds::default().min),
+            demand: Demand::new(RetryBounds::default()),
             excluded: Vec::new(),
+            now: Duration::ZERO,
         };
         (0..count).for_each(|index| upstreams.publish(index));
         upstreams
@@ -47,9 +49,10 @@ impl Upstreams {
         self.publish(index);
     }
 
+    /// Releases a slot that was used for 800 ms.
     fn release(&mut self, (index, ticket): (usize, ChargeTicket)) {
         self.accounts[index].0.release(ticket);
-        self.demand.end();
+        self.demand.end(self.now, Some(Duration::from_millis(800)));
         self.publish(index);
     }
 }
@@ -76,18 +79,18 @@ impl Pool for Upstreams {
     fn try_reserve(&mut self, index: usize) -> Option<(usize, ChargeTicket)> {
         let thresholds = self.thresholds;
         let ticket = self.accounts[index].0.try_charge(Charge::LEAST, &thresholds).ok()?;
-        self.demand.begin();
+        self.demand.begin(self.now);
         self.publish(index);
         Some((index, ticket))
     }
 }
 
 fn query(draw: u64) -> RouteQuery {
-    RouteQuery { dry_run: false, draw }
+    RouteQuery { dry_run: false, draw, now: Duration::ZERO }
 }
 
 fn policy(pick: Pick) -> RoutingPolicy {
-    RoutingPolicy::new(pick, RetryBounds::default())
+    RoutingPolicy::new(pick)
 }
 
 /// Routes until a refusal.
@@ -196,23 +199,28 @@ fn without_a_ready_upstream_the_refusal_says_so() {
 }
 
 #[test]
-fn advice_follows_the_drain_rate_and_is_spread_within_its_bounds() {
+fn advice_follows_the_time_of_requests_and_each_client_has_its_own_turn() {
     let mut upstreams = Upstreams::new(1, 8);
     let policy = policy(Pick::PowerOfTwo);
-    let mut advisor = DrainAdvisor::new(RetryBounds::default());
+    let mut service = ServiceEstimator::default();
     let (mut reserved, _) = fill(&policy, &mut upstreams);
     for tick in 0..200_u64 {
+        upstreams.now = Duration::from_millis(1_000 + tick * 100);
         if let Some(slot) = reserved.pop() {
             upstreams.release(slot);
             reserved.extend(policy.route(&mut upstreams, &query(tick)));
         }
-        upstreams.demand.observe(&mut advisor, Duration::from_millis(1_000 + tick * 100));
+        upstreams.demand.observe(&mut service, upstreams.now);
     }
-    let advice = upstreams.demand.advice();
-    assert!(
-        (Duration::from_millis(50)..Duration::from_millis(200)).contains(&advice),
-        "{advice:?}"
-    );
-    let waits = [0; 16].map(|_| policy.retry_after(&upstreams.demand));
-    assert!(waits.iter().any(|wait| *wait != waits[0]), "{waits:?}");
+    // 8 + 3·√8 turns in 800 ms: one every 48.5 ms.
+    let (demand, now) = (&upstreams.demand, upstreams.now);
+    assert_eq!(demand.advice(now).as_millis(), 48);
+    let waits = [0; 16].map(|_| demand.refuse(now).as_secs_f64() / 0.0485);
+    for (turn, wait) in (1..).zip(waits) {
+        assert!((0.75..=1.25).contains(&(wait / f64::from(turn))), "{turn}: {waits:?}");
+    }
+    let next = demand.advice(now);
+    let dry = RouteQuery { dry_run: true, now, ..query(1) };
+    assert!(policy.route(&mut upstreams, &dry).is_err());
+    assert_eq!(upstreams.demand.advice(now), next, "a dry run takes no turn");
 }

@@ -30,7 +30,7 @@ impl ControlThread {
     pub async fn run(self, listener: TcpListener, stop: oneshot::Receiver<()>) {
         let Self { config, admission, fleet, control, connector } = self;
         let settings = &config.admission;
-        let observer = Observer::new(RetryAdvisor::new(settings.retry), settings.warn_threshold);
+        let observer = Observer::new(RetryAdvisor::new(), settings.warn_threshold);
         tokio::spawn(observe_forever(observer, admission, Arc::clone(control.alerts())));
         let scraper = Scraper::new(&fleet, connector.clone());
         tokio::spawn(watch_forever(Arc::clone(&fleet), scraper, config.routing.clone()));

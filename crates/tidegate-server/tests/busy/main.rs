@@ -7,6 +7,7 @@ mod answers;
 mod isolation;
 mod queue;
 mod reports;
+mod returning;
 mod selection;
 #[path = "../gateway/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of the two binaries uses a part of it")]

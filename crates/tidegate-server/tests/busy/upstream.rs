@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -38,6 +39,8 @@ struct State {
     pages_asked: AtomicUsize,
     models: Mutex<Models>,
     orca: Mutex<Option<&'static str>>,
+    /// The time that it takes for a request once its gate is open.
+    service: Mutex<Duration>,
     came: Mutex<Vec<Came>>,
     active: AtomicUsize,
     peak: AtomicUsize,
@@ -77,6 +80,7 @@ impl Upstream {
             pages_asked: AtomicUsize::new(0),
             models: Mutex::new(Models::None),
             orca: Mutex::default(),
+            service: Mutex::default(),
             came: Mutex::default(),
             active: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
@@ -99,6 +103,12 @@ impl Upstream {
             upstreams.push(Self::closed().await);
         }
         upstreams
+    }
+
+    /// Takes this time for a request.
+    pub fn taking(self, service: Duration) -> Self {
+        *self.state.service.lock().unwrap() = service;
+        self
     }
 
     /// With this page of metrics.
@@ -290,6 +300,10 @@ impl State {
             biased;
             opened = open.wait_for(|open| *open) => drop(opened.unwrap()),
             permit = self.let_through.acquire() => permit.unwrap().forget(),
+        }
+        let service = *self.service.lock().unwrap();
+        if !service.is_zero() {
+            tokio::time::sleep(service).await;
         }
         let mut response = Response::new(Full::from("done"));
         if let Some(load) = *self.orca.lock().unwrap() {

@@ -14,4 +14,5 @@ mod reservations;
 #[path = "../../../tidegate/tests/support/reserved.rs"]
 #[allow(dead_code, reason = "not every binary needs all of it")]
 mod reserved;
+mod returning;
 mod support;

@@ -114,8 +114,8 @@ async fn the_advice_follows_how_fast_places_come_free() {
     let first = advised().await;
     tokio::time::sleep(Duration::from_millis(5000)).await;
     let stalled = advised().await;
-    // Each is told up to half more or less; 1 s at first and 5 s now are further apart than that.
-    assert!(stalled > first && stalled >= 2000, "{first} then {stalled}");
+    // A quarter of the silence at least, less the time of the observation before.
+    assert!(stalled > first && stalled >= 1000, "{first} then {stalled}");
     // Places come free all the time: it falls.
     let_go(&upstream, held).await;
     for _ in 0..300 {

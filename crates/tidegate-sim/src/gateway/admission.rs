@@ -45,7 +45,7 @@ impl<'a> Simulation<'a> {
             match share.try_acquire(priority) {
                 Ok(permit) => self.requests.get_mut(id).tenant = Some(permit),
                 Err(refusal) => {
-                    let told = self.advice_of_tenants[tenant].for_one(refusal);
+                    let told = self.advice_of_tenants[tenant].for_one(refusal, now);
                     return self.refused(id, "client_share", Some(told));
                 }
             }
@@ -59,7 +59,7 @@ impl<'a> Simulation<'a> {
                 self.admission.of_mut(priority).record_admission(returns, in_flight);
             }
             Err(refusal) => {
-                let told = self.advice.for_one(refusal);
+                let told = self.advice.for_one(refusal, now);
                 return self.refused(id, refusal.reason.name(), Some(told));
             }
         }
@@ -167,7 +167,8 @@ impl<'a> Simulation<'a> {
         let outcome = std::mem::replace(&mut request.outcome, UpstreamOutcome::Ignored);
         if let Some(ticket) = request.ticket.take() {
             let is_awaited = !self.waiting.is_empty();
-            self.fleet.release((upstream, ticket), outcome, is_awaited, self.now);
+            let served = has_slot.then(|| Duration::from_nanos(self.now - sent_at));
+            self.fleet.release((upstream, ticket), (outcome, served), is_awaited, self.now);
         }
         if has_slot {
             self.checks.back(upstream);

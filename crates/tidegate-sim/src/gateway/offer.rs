@@ -32,7 +32,7 @@ impl<'a> Simulation<'a> {
             Ok(reservation) => self.dispatch(id, reservation),
             Err(NoRoom::Busy) => self.queue_up(id, ask),
             Err(NoRoom::Share) => {
-                let wait = self.fleet.refuse(&ask);
+                let wait = self.fleet.refuse(&ask, self.now);
                 self.refused(id, "upstream_share", Some(wait))
             }
             Err(NoRoom::NoUpstream) => {
@@ -85,7 +85,7 @@ impl<'a> Simulation<'a> {
 
     /// Refuses a request that the queue did not take, or let go of.
     fn not_served(&mut self, id: u32, reason: &'static str) -> Result<(), Broken> {
-        let wait = self.fleet.refuse(&self.ask_of(id));
+        let wait = self.fleet.refuse(&self.ask_of(id), self.now);
         self.refused(id, reason, Some(wait))
     }
 

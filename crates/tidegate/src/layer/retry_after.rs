@@ -1,8 +1,8 @@
-use crate::admission::{RetryAdvisor, RetryBounds, Spread};
+use crate::admission::{RetryAdvisor, RetryBoard, RetryBounds};
 use crate::{InFlightTracker, Refusal};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
@@ -15,25 +15,25 @@ const OBSERVE_MS: u64 = 100;
 /// Requests themselves drive the measurement, at most one snapshot every 100 ms: no task and no timer.
 #[derive(Debug)]
 pub(super) struct MeasuredRetryAfter {
-    bounds: RetryBounds,
     start: Instant,
     observed_ms: AtomicU64,
     advisor: Mutex<RetryAdvisor>,
-    spread: Spread,
+    board: RetryBoard,
 }
 
 // === impl MeasuredRetryAfter ===
 
 impl MeasuredRetryAfter {
     pub(super) fn new(tracker: &InFlightTracker, bounds: RetryBounds) -> Self {
-        let mut advisor = RetryAdvisor::new(bounds);
+        let mut advisor = RetryAdvisor::new();
         advisor.observe(Duration::ZERO, &tracker.stats());
+        let board = RetryBoard::new(bounds);
+        board.publish(&advisor);
         Self {
-            bounds,
             start: Instant::now(),
             observed_ms: AtomicU64::new(0),
             advisor: Mutex::new(advisor),
-            spread: Spread::default(),
+            board,
         }
     }
 
@@ -47,6 +47,7 @@ impl MeasuredRetryAfter {
         if let Ok(mut advisor) = self.advisor.try_lock() {
             self.observed_ms.store(now_ms, Ordering::Relaxed);
             advisor.observe(now, &tracker.stats());
+            self.board.publish(&advisor);
         }
     }
 
@@ -55,8 +56,7 @@ impl MeasuredRetryAfter {
         if headers.contains_key(header::RETRY_AFTER) {
             return;
         }
-        let advised = self.advisor.lock().unwrap_or_else(PoisonError::into_inner).advise(refusal);
-        insert(self.bounds.spread(advised, self.spread.next()), headers);
+        insert(self.board.take(refusal, self.start.elapsed()), headers);
     }
 }
 

@@ -1,11 +1,11 @@
 use super::retry_after;
 use crate::Outcome;
-use crate::admission::{RetryBounds, Spread};
+use crate::admission::RetryBounds;
 use crate::limit::{ConcurrencyLimit, LimitConfig, LimitSnapshot, Started, UpstreamOutcome};
 use http::{HeaderMap, StatusCode};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tidegate_core::routing::DrainAdvisor;
+use tidegate_core::routing::{Demand, ServiceEstimator};
 
 /// Concurrency limit that a layer, its clones and its services share.
 ///
@@ -13,7 +13,6 @@ use tidegate_core::routing::DrainAdvisor;
 #[derive(Debug)]
 pub(super) struct SharedLimit {
     start: Instant,
-    spread: Spread,
     state: Mutex<State>,
 }
 
@@ -23,17 +22,15 @@ struct State {
     ticked_at: Duration,
     /// Ends until the last refusal is forgotten: as many as were in flight then, which is about one latency.
     awaited_ends: u32,
-    bounds: RetryBounds,
-    advisor: DrainAdvisor,
-    observed_at: Duration,
-    ended: u64,
-    refused: u64,
+    demand: Demand,
+    service: ServiceEstimator,
 }
 
 /// Slot of one request. Dropping it releases the slot and records the outcome.
 #[derive(Debug)]
 pub(super) struct LimitSlot {
     shared: Arc<SharedLimit>,
+    since: Duration,
     started: Started,
     outcome: UpstreamOutcome,
 }
@@ -48,9 +45,6 @@ pub(super) struct LimitRefusal {
 /// The shortest round of the limit: more ticks than one in this time decide nothing.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The shortest time between two observations of the advisor: rates over less than this are noise.
-const OBSERVE: Duration = Duration::from_millis(100);
-
 // === impl SharedLimit ===
 
 impl SharedLimit {
@@ -59,20 +53,14 @@ impl SharedLimit {
             limit: ConcurrencyLimit::new(config),
             ticked_at: Duration::ZERO,
             awaited_ends: 0,
-            bounds,
-            advisor: State::advisor(bounds, Duration::ZERO, 0, 0),
-            observed_at: Duration::ZERO,
-            ended: 0,
-            refused: 0,
+            demand: Demand::new(bounds),
+            service: ServiceEstimator::default(),
         };
-        Self { start: Instant::now(), spread: Spread::default(), state: Mutex::new(state) }
+        Self { start: Instant::now(), state: Mutex::new(state) }
     }
 
     pub(super) fn set_bounds(&self, bounds: RetryBounds) {
-        let (mut state, now) = self.lock();
-        state.bounds = bounds;
-        state.advisor = State::advisor(bounds, now, state.ended, state.refused);
-        state.observed_at = now;
+        self.lock().0.demand.set_bounds(bounds);
     }
 
     /// Takes a slot.
@@ -85,12 +73,17 @@ impl SharedLimit {
         state.pass_time(now);
         if state.limit.allows(now) {
             let started = state.limit.on_start(now);
+            state.demand.begin(now);
             drop(state);
             let shared = Arc::clone(self);
-            return Ok(LimitSlot { shared, started, outcome: UpstreamOutcome::Abandoned });
+            return Ok(LimitSlot {
+                shared,
+                since: now,
+                started,
+                outcome: UpstreamOutcome::Abandoned,
+            });
         }
-        state.count_refusal(now);
-        let wait = state.bounds.spread(state.advisor.advise(), self.spread.next());
+        let wait = state.count_refusal(now);
         Err(LimitRefusal { snapshot: state.limit.snapshot(), wait })
     }
 
@@ -110,24 +103,20 @@ impl SharedLimit {
 // === impl State ===
 
 impl State {
-    /// Creates an advisor that counts from these totals.
-    fn advisor(bounds: RetryBounds, now: Duration, ended: u64, refused: u64) -> DrainAdvisor {
-        let mut advisor = DrainAdvisor::new(bounds);
-        advisor.observe(now, ended, refused, 0);
-        advisor
-    }
-
-    /// Counts a refusal. A limit that refuses binds, also while its slots fill again: without a queue, all slots
-    /// are taken for only half of the time at twice the capacity.
-    fn count_refusal(&mut self, now: Duration) {
-        self.refused += 1;
+    /// Counts a refusal, and returns the wait of its client. A limit that refuses binds, also while its slots
+    /// fill again: without a queue, all slots are taken for only half of the time at twice the capacity.
+    fn count_refusal(&mut self, now: Duration) -> Duration {
         self.awaited_ends = self.limit.in_flight();
         self.limit.on_waiting(now, self.awaited_ends > 0);
+        self.demand.refuse(now)
     }
 
-    fn count_end(&mut self, now: Duration, started: Started, outcome: UpstreamOutcome) {
-        self.ended += 1;
-        self.limit.on_end(now, started, outcome);
+    fn count_end(&mut self, now: Duration, slot: &LimitSlot) {
+        // The service's own refusals take no time.
+        let is_service = slot.outcome != UpstreamOutcome::Refused;
+        self.demand.end(now, is_service.then(|| now.saturating_sub(slot.since)));
+        self.demand.observe(&mut self.service, now);
+        self.limit.on_end(now, slot.started, slot.outcome);
         self.awaited_ends = self.awaited_ends.saturating_sub(1);
         self.limit.on_waiting(now, self.awaited_ends > 0);
     }
@@ -136,11 +125,6 @@ impl State {
         if now >= self.ticked_at + TICK {
             self.ticked_at = now;
             self.limit.tick(now);
-        }
-        if now >= self.observed_at + OBSERVE {
-            self.observed_at = now;
-            let in_flight = u64::from(self.limit.in_flight());
-            self.advisor.observe(now, self.ended, self.refused, in_flight);
         }
     }
 }
@@ -170,7 +154,7 @@ impl LimitSlot {
 impl Drop for LimitSlot {
     fn drop(&mut self) {
         let (mut state, now) = self.shared.lock();
-        state.count_end(now, self.started, self.outcome);
+        state.count_end(now, self);
         state.pass_time(now);
     }
 }

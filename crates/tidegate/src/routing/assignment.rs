@@ -34,7 +34,7 @@ impl Assignment {
         priority: MessagePriority,
         since: Duration,
     ) -> Self {
-        model.demand.begin();
+        model.demand.begin(since);
         model.queue.count_sent(priority);
         Self {
             upstream: Arc::clone(upstream),
@@ -108,10 +108,14 @@ impl Assignment {
 impl Drop for Assignment {
     fn drop(&mut self) {
         let now = self.upstream.now();
-        self.model.demand.end();
         // A connection that could not be made took no service.
-        if self.is_used && self.outcome != UpstreamOutcome::ConnectFailed {
-            self.model.queue.count_ended(now.saturating_sub(self.since));
+        let is_service = self.is_used && self.outcome != UpstreamOutcome::ConnectFailed;
+        let served = is_service.then(|| now.saturating_sub(self.since));
+        // Nor does a refusal, for the clients that wait to return.
+        let is_refusal = self.outcome == UpstreamOutcome::Refused;
+        self.model.demand.end(now, served.filter(|_| !is_refusal));
+        if let Some(served) = served {
+            self.model.queue.count_ended(served);
         }
         if let Some(ticket) = self.ticket.take() {
             self.upstream.release(ticket, self.outcome, now);

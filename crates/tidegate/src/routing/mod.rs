@@ -23,8 +23,8 @@ pub use monitor::{MonitorConfig, UnknownModel, WorkerMonitor};
 pub use router::PushRouter;
 pub use stats::{FoundLimit, ModelStats, QueueLoad, RankStats, UpstreamLoad};
 pub use tidegate_core::routing::{
-    Answer, BusyPreset, BusyThresholds, Charge, ChargeRule, DrainAdvisor, KvUsage, LoadReport,
-    OnSilence, Overload, Pick, RouteError, Standing, Threshold, ThresholdOutOfRange,
+    Answer, BusyPreset, BusyThresholds, Charge, ChargeRule, Demand, KvUsage, LoadReport, OnSilence,
+    Overload, Pick, RouteError, ServiceEstimator, Standing, Threshold, ThresholdOutOfRange,
     TriedUpstreams, UpstreamLimit,
 };
 pub use upstream::{Upstream, UpstreamId};

@@ -2,7 +2,7 @@ use super::queue::ModelQueue;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use tidegate_core::admission::RetryBounds;
 use tidegate_core::queue::PoolQueueConfig;
 use tidegate_core::routing::{BusyThresholds, Demand};
 
@@ -27,11 +27,11 @@ impl Model {
         name: &str,
         thresholds: BusyThresholds,
         queue: PoolQueueConfig,
-        advice: Duration,
+        retry: RetryBounds,
     ) -> Self {
         Self {
             name: name.into(),
-            demand: Demand::new(advice),
+            demand: Demand::new(retry),
             queue: Arc::new(ModelQueue::new(queue)),
             thresholds: ArcSwap::from_pointee(thresholds),
             changed: AtomicBool::new(false),

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tidegate_core::admission::RetryBounds;
 use tidegate_core::queue::PoolQueueConfig;
-use tidegate_core::routing::{BusyThresholds, DrainAdvisor, LoadReport, OnSilence, UpstreamLimit};
+use tidegate_core::routing::{
+    BusyThresholds, LoadReport, OnSilence, ServiceEstimator, UpstreamLimit,
+};
 use tokio::sync::Notify;
 
 /// The configuration of a [`WorkerMonitor`].
@@ -68,7 +70,7 @@ pub struct WorkerMonitor {
 struct Edits {
     any: Arc<Model>,
     next: usize,
-    advisors: BTreeMap<Arc<str>, DrainAdvisor>,
+    services: BTreeMap<Arc<str>, ServiceEstimator>,
 }
 
 /// An unknown model.
@@ -104,7 +106,7 @@ impl WorkerMonitor {
     #[must_use]
     pub fn new(config: MonitorConfig) -> Self {
         let model = |name: &str, thresholds| {
-            Arc::new(Model::new(name, thresholds, config.queue, config.retry.min))
+            Arc::new(Model::new(name, thresholds, config.queue, config.retry))
         };
         let any = model(ANY_MODEL, config.thresholds);
         let mut models = BTreeMap::from([(Arc::clone(&any.name), Arc::clone(&any))]);
@@ -116,7 +118,7 @@ impl WorkerMonitor {
         Self {
             table: ArcSwap::from_pointee(table),
             started: Instant::now(),
-            edits: Mutex::new(Edits { any, next: 0, advisors: BTreeMap::new() }),
+            edits: Mutex::new(Edits { any, next: 0, services: BTreeMap::new() }),
             changed: Notify::new(),
             config,
         }
@@ -240,21 +242,18 @@ impl WorkerMonitor {
         Ok(thresholds)
     }
 
-    /// Expires old reports, ends the rounds of limits that are found, and computes retry advice. Returns the
-    /// upstreams whose reports expired just now.
+    /// Expires old reports, ends the rounds of limits that are found, and measures services for retry advice.
+    /// Returns the upstreams whose reports expired just now.
     pub fn tick(&self, now: Duration) -> Vec<Arc<Upstream>> {
         let mut edits = self.edits();
         let table = self.table.load_full();
         let before = now.saturating_sub(self.config.report_ttl);
         let silent = table.upstreams.values().filter(|upstream| upstream.tick(now, before));
         let silent = silent.cloned().collect();
-        edits.advisors.retain(|name, _| table.models.contains_key(name));
+        edits.services.retain(|name, _| table.models.contains_key(name));
         for (name, model) in &table.models {
-            let advisor = edits
-                .advisors
-                .entry(Arc::clone(name))
-                .or_insert_with(|| DrainAdvisor::new(self.config.retry));
-            model.demand.observe(advisor, now);
+            let service = edits.services.entry(Arc::clone(name)).or_default();
+            model.demand.observe(service, now);
         }
         silent
     }
@@ -293,15 +292,12 @@ impl WorkerMonitor {
     /// Returns a snapshot of every model.
     #[must_use]
     pub fn models(&self) -> Vec<ModelStats> {
-        self.table.load().pools().map(|pool| ModelStats::of(pool)).collect()
+        let now = self.now();
+        self.table.load().pools().map(|pool| ModelStats::of(pool, now)).collect()
     }
 
     pub(super) fn table(&self) -> Guard<Arc<Table>> {
         self.table.load()
-    }
-
-    pub(super) fn retry(&self) -> RetryBounds {
-        self.config.retry
     }
 
     fn upstream(&self, id: UpstreamId) -> Option<Arc<Upstream>> {
@@ -322,8 +318,8 @@ impl WorkerMonitor {
         for name in served {
             if models.len() <= self.config.models_max && !models.contains_key(&name) {
                 let thresholds = self.config.thresholds;
-                let (queue, first) = (self.config.queue, self.config.retry.min);
-                let model = Model::new(&name, thresholds, queue, first);
+                let (queue, retry) = (self.config.queue, self.config.retry);
+                let model = Model::new(&name, thresholds, queue, retry);
                 models.insert(name, Arc::new(model));
             }
         }

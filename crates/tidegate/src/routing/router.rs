@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 use tidegate_core::queue::{Arrival, NotQueued, Offer};
-use tidegate_core::routing::{Pick, Pool as _, RouteError, RouteQuery, RoutingPolicy};
+use tidegate_core::routing::{Overload, Pick, Pool as _, RouteError, RouteQuery, RoutingPolicy};
 use tokio::sync::oneshot;
 
 /// Sends each request to an upstream that has room. When none has, the request waits its turn or is refused.
@@ -74,7 +74,7 @@ impl PushRouter {
     /// Creates a router that draws from this generator, for reproducible choices.
     #[must_use]
     pub fn with_rng(monitor: Arc<WorkerMonitor>, pick: Pick, rng: Rng) -> Self {
-        let policy = RoutingPolicy::new(pick, monitor.retry());
+        let policy = RoutingPolicy::new(pick);
         Self { shared: Arc::new(Shared { monitor, policy, rng }) }
     }
 
@@ -140,7 +140,7 @@ impl PushRouter {
             let (position, turn) = match shared.arrive(ask, started + wait_max, now) {
                 Ok(waiting) => waiting,
                 Err(NotQueued { position, wait, .. }) => {
-                    shared.count_refusal(ask);
+                    let overload = Overload { retry_after: shared.refuse(ask, now), ..overload };
                     return Err(AcquireError::Busy { overload, position, wait });
                 }
             };
@@ -157,8 +157,7 @@ impl PushRouter {
             if end == WaitEnd::Moved {
                 continue;
             }
-            shared.count_refusal(ask);
-            let retry_after = self.retry_after(ask.model);
+            let retry_after = shared.refuse(ask, now);
             return Err(match end {
                 WaitEnd::Expired => AcquireError::Expired { waited, retry_after },
                 _ => AcquireError::Displaced { retry_after },
@@ -175,7 +174,7 @@ impl PushRouter {
         let view = PoolView { pool, ask, now };
         let index = match self.shared.named(ask) {
             Some(name) => pool.position(name).filter(|index| !view.is_excluded(*index)),
-            None => policy.choose_anyway(&view, &ask.query(rng.next_u64())),
+            None => policy.choose_anyway(&view, &ask.query(rng.next_u64(), now)),
         };
         index.map(|index| view.reserve_anyway(index))
     }
@@ -185,8 +184,8 @@ impl PushRouter {
     pub fn refusal(&self, ask: &Ask<'_>) -> RouteError {
         let Shared { monitor, policy, .. } = &*self.shared;
         let table = monitor.table();
-        let view = PoolView { pool: table.pool(ask.model), ask, now: monitor.now() };
-        policy.refuse(&view, ask.dry_run)
+        let now = monitor.now();
+        policy.refuse(&PoolView { pool: table.pool(ask.model), ask, now }, ask.dry_run, now)
     }
 
     /// Returns `true` if any upstream has room, whatever the model. If not, and if requests may not wait, a
@@ -196,12 +195,11 @@ impl PushRouter {
         self.shared.monitor.table().any_room()
     }
 
-    /// Returns the wait before a retry of a request for this model: from the rate at which requests end, spread so
-    /// that clients that are refused together do not return together.
-    #[must_use]
+    /// Returns the wait before a retry of a request for this model that is refused: until the next turn among the
+    /// clients that were refused and will return.
     pub fn retry_after(&self, model: Option<&str>) -> Duration {
-        let Shared { monitor, policy, .. } = &*self.shared;
-        policy.retry_after(&monitor.table().pool(model).model.demand)
+        let monitor = &self.shared.monitor;
+        monitor.table().pool(model).model.demand.refuse(monitor.now())
     }
 }
 
@@ -231,7 +229,7 @@ impl Shared {
         // A request that was tried everywhere has nothing to wait for.
         match (0..pool.members.len()).all(|index| view.is_excluded(index)) {
             true if !pool.members.is_empty() => Err(RouteError::Exhausted),
-            _ => Err(self.policy.refuse(&view, ask.dry_run)),
+            _ => Err(self.policy.refuse(&view, ask.dry_run, now)),
         }
     }
 
@@ -243,7 +241,7 @@ impl Shared {
         now: Duration,
     ) -> Result<Assignment, RouteError> {
         let view = &mut PoolView { pool, ask, now };
-        let query = ask.query(draw);
+        let query = ask.query(draw, now);
         match self.named(ask) {
             Some(name) => self.policy.route_to(view, pool.position(name), &query),
             None => self.policy.route(view, &query),
@@ -294,10 +292,11 @@ impl Shared {
         Ok((position, turn))
     }
 
-    fn count_refusal(&self, ask: &Ask<'_>) {
-        if !ask.dry_run {
-            self.monitor.table().pool(ask.model).model.demand.count_refusal();
-        }
+    /// Counts the refusal of a request that does not wait any more, and returns the wait before its retry.
+    fn refuse(&self, ask: &Ask<'_>, now: Duration) -> Duration {
+        let table = self.monitor.table();
+        let demand = &table.pool(ask.model).model.demand;
+        if ask.dry_run { demand.advice(now) } else { demand.refuse(now) }
     }
 
     /// Returns the upstream that the request names, if requests are routed by name.
@@ -362,7 +361,7 @@ impl Pool {
 // === impl Ask ===
 
 impl Ask<'_> {
-    fn query(&self, draw: u64) -> RouteQuery {
-        RouteQuery { dry_run: self.dry_run, draw }
+    fn query(&self, draw: u64, now: Duration) -> RouteQuery {
+        RouteQuery { dry_run: self.dry_run, draw, now }
     }
 }

@@ -82,7 +82,7 @@ pub struct ModelStats {
     pub in_flight: u64,
     /// Requests refused because all upstreams were busy or there was none.
     pub refused: u64,
-    /// The mean wait that refused clients are told.
+    /// The wait that the next refused client is told.
     pub retry_after_ms: u128,
     /// The queue of the requests that wait for one of its upstreams.
     pub queue: QueueLoad,
@@ -155,7 +155,7 @@ impl FoundLimit {
 // === impl ModelStats ===
 
 impl ModelStats {
-    pub(super) fn of(pool: &Pool) -> Self {
+    pub(super) fn of(pool: &Pool, now: Duration) -> Self {
         let (model, demand) = (&pool.model, &pool.model.demand);
         let up = pool.availability.up().len();
         Self {
@@ -166,7 +166,7 @@ impl ModelStats {
             busy: up.saturating_sub(pool.availability.free().len()),
             in_flight: demand.in_flight(),
             refused: demand.refused(),
-            retry_after_ms: demand.advice().as_millis(),
+            retry_after_ms: demand.advice(now).as_millis(),
             queue: model.queue.read(QueueLoad::of),
         }
     }

@@ -1,45 +1,69 @@
-use super::drain::DrainAdvisor;
+use crate::admission::{RetryBounds, ReturnPace, ReturnSchedule};
+use crate::flow::ServiceEstimator;
 use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Requests for one model: how many are in flight, ended and were refused, and the retry advice that follows
-/// from it. Shared between threads without a lock.
+/// Requests for some slots, those of one model or of one executor: how many are in flight, ended and were refused,
+/// and when refused clients should return. Shared between threads without a lock.
 #[derive(Debug)]
 pub struct Demand {
+    bounds: RetryBounds,
     in_flight: AtomicU64,
     ended: AtomicU64,
+    served_us: AtomicU64,
     refused: AtomicU64,
-    advice_us: AtomicU64,
+    /// Time of the last end, or of the first begin after nothing was in flight, in microseconds.
+    changed_us: AtomicU64,
+    /// Mean time of a request in its slot in microseconds; 0 while it is unknown.
+    service_us: AtomicU64,
+    returns: ReturnSchedule,
 }
 
 // === impl Demand ===
 
 impl Demand {
-    /// Creates the demand for a model that nobody asked for, with this advice until there is a better one.
+    /// Creates the demand for slots that nobody asked for, with advice within these bounds.
     #[must_use]
-    pub fn new(advice: Duration) -> Self {
+    pub fn new(bounds: RetryBounds) -> Self {
         Self {
+            bounds,
             in_flight: AtomicU64::new(0),
             ended: AtomicU64::new(0),
+            served_us: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-            advice_us: AtomicU64::new(micros(advice)),
+            changed_us: AtomicU64::new(0),
+            service_us: AtomicU64::new(0),
+            returns: ReturnSchedule::default(),
         }
     }
 
+    /// Replaces the bounds of the advice.
+    pub fn set_bounds(&mut self, bounds: RetryBounds) {
+        self.bounds = bounds;
+    }
+
     /// Counts a reservation.
-    pub fn begin(&self) {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    pub fn begin(&self, now: Duration) {
+        if self.in_flight.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.changed_us.store(micros(now), Ordering::Relaxed);
+        }
     }
 
-    /// Counts the end of a reservation.
-    pub fn end(&self) {
+    /// Counts the end of a reservation, which was used for this time; `None` if it was not used.
+    pub fn end(&self, now: Duration, served: Option<Duration>) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
-        self.ended.fetch_add(1, Ordering::Relaxed);
+        self.changed_us.store(micros(now), Ordering::Relaxed);
+        if let Some(served) = served {
+            // An observer in between sees a time without its end, and the next observation makes up for it.
+            self.served_us.fetch_add(micros(served), Ordering::Relaxed);
+            self.ended.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
-    /// Counts a request that was refused because all upstreams are busy.
-    pub fn count_refusal(&self) {
+    /// Counts a request that was refused because no slot was free, and returns the wait of its client.
+    pub fn refuse(&self, now: Duration) -> Duration {
         self.refused.fetch_add(1, Ordering::Relaxed);
+        self.returns.take(self.pace(now), self.bounds, now)
     }
 
     /// Returns the number of requests sent that have not ended.
@@ -54,17 +78,33 @@ impl Demand {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns the mean wait that refused clients are told.
+    /// Returns the wait that a client would be told if it were refused now.
     #[must_use]
-    pub fn advice(&self) -> Duration {
-        Duration::from_micros(self.advice_us.load(Ordering::Relaxed))
+    pub fn advice(&self, now: Duration) -> Duration {
+        self.returns.peek(self.pace(now), self.bounds, now)
     }
 
-    /// Updates the advice. Call it a few times a second, always with the same advisor.
-    pub fn observe(&self, advisor: &mut DrainAdvisor, now: Duration) {
+    /// Updates the mean time of a request. Call it a few times a second or at every end, always with the same
+    /// estimator.
+    pub fn observe(&self, estimator: &mut ServiceEstimator, now: Duration) {
         let ended = self.ended.load(Ordering::Relaxed);
-        advisor.observe(now, ended, self.refused(), self.in_flight());
-        self.advice_us.store(micros(advisor.advise()), Ordering::Relaxed);
+        let served = Duration::from_micros(self.served_us.load(Ordering::Relaxed));
+        estimator.observe(now, ended, served);
+        let service_us = estimator.service().map_or(0, |service| micros(service).max(1));
+        self.service_us.store(service_us, Ordering::Relaxed);
+    }
+
+    fn pace(&self, now: Duration) -> ReturnPace {
+        let service = match self.service_us.load(Ordering::Relaxed) {
+            0 => None,
+            us => Some(Duration::from_micros(us)),
+        };
+        let in_flight = self.in_flight();
+        let silence = match in_flight {
+            0 => Duration::ZERO,
+            _ => now.saturating_sub(Duration::from_micros(self.changed_us.load(Ordering::Relaxed))),
+        };
+        ReturnPace::new(service, silence, in_flight)
     }
 }
 

@@ -4,7 +4,6 @@
 //! them through the trait [`Pool`].
 
 mod demand;
-mod drain;
 mod error;
 mod latency;
 mod pick;
@@ -13,7 +12,6 @@ mod router;
 mod tried;
 
 pub use demand::Demand;
-pub use drain::DrainAdvisor;
 pub use error::{Overload, RouteError};
 pub use latency::{Answer, Latency};
 pub use pick::Pick;

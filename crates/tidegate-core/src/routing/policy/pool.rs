@@ -1,5 +1,6 @@
 use super::demand::Demand;
 use crate::routing::availability::Availability;
+use std::time::Duration;
 
 /// The upstreams of one model, as [`RoutingPolicy`](super::RoutingPolicy) sees them for one request.
 pub trait Pool {
@@ -29,4 +30,6 @@ pub struct RouteQuery {
     pub dry_run: bool,
     /// A random number.
     pub draw: u64,
+    /// The time since any fixed start.
+    pub now: Duration,
 }

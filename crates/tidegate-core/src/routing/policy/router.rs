@@ -2,7 +2,6 @@ use super::demand::Demand;
 use super::error::{Overload, RouteError};
 use super::pick::Pick;
 use super::pool::{Pool, RouteQuery};
-use crate::admission::{RetryBounds, Spread};
 use crate::routing::availability::Availability;
 use crate::routing::load::Standing;
 use crate::routing::thresholds::Threshold;
@@ -17,17 +16,15 @@ use std::time::Duration;
 pub struct RoutingPolicy {
     pick: Pick,
     turn: AtomicU64,
-    retry: RetryBounds,
-    spread: Spread,
 }
 
 // === impl RoutingPolicy ===
 
 impl RoutingPolicy {
-    /// Creates a policy that picks so, and advises waits within these bounds.
+    /// Creates a policy that picks so.
     #[must_use]
-    pub fn new(pick: Pick, retry: RetryBounds) -> Self {
-        Self { pick, turn: AtomicU64::new(0), retry, spread: Spread::default() }
+    pub fn new(pick: Pick) -> Self {
+        Self { pick, turn: AtomicU64::new(0) }
     }
 
     /// Returns the way of choosing among upstreams that have room.
@@ -83,12 +80,11 @@ impl RoutingPolicy {
             return Err(RouteError::Exhausted);
         }
         pool.try_reserve(index).ok_or_else(|| {
-            count_refusal(pool.demand(), query.dry_run);
             let threshold = match pool.availability().standing(index) {
                 Standing::Busy(threshold) => Some(threshold),
                 Standing::Free | Standing::Silent | Standing::NotReady => None,
             };
-            let retry_after = self.retry_after(pool.demand());
+            let retry_after = retry_after(pool.demand(), query.dry_run, query.now);
             RouteError::Overloaded(Overload { busy: 1, total: 1, threshold, retry_after })
         })
     }
@@ -104,9 +100,9 @@ impl RoutingPolicy {
     }
 
     /// Explains why no upstream took a request: those that are up and ready are busy for it.
-    pub fn refuse<P: Pool>(&self, pool: &P, dry_run: bool) -> RouteError {
+    pub fn refuse<P: Pool>(&self, pool: &P, dry_run: bool, now: Duration) -> RouteError {
         let availability = pool.availability();
-        count_refusal(pool.demand(), dry_run);
+        let retry_after = retry_after(pool.demand(), dry_run, now);
         let by = |threshold: &Threshold| availability.count(Standing::Busy(*threshold));
         let starting = availability.count(Standing::NotReady);
         let total = availability.size();
@@ -118,15 +114,7 @@ impl RoutingPolicy {
             return RouteError::NoUpstreams { total, starting };
         }
         let threshold = Threshold::ALL.into_iter().max_by_key(by).filter(|most| by(most) > 0);
-        let retry_after = self.retry_after(pool.demand());
         RouteError::Overloaded(Overload { busy, total, threshold, retry_after })
-    }
-
-    /// Returns the wait that one refused client is told: the advice for the model, spread so that clients that are
-    /// refused together do not return together.
-    #[must_use]
-    pub fn retry_after(&self, demand: &Demand) -> Duration {
-        self.retry.spread(demand.advice(), self.spread.next())
     }
 
     /// Returns `true` if a request would be tried: an upstream has room, or all are down.
@@ -153,7 +141,7 @@ impl RoutingPolicy {
     ) -> Result<P::Reservation, RouteError> {
         let availability = pool.availability();
         if availability.up().iter().any(|index| !pool.is_excluded(index)) {
-            return Err(self.refuse(pool, query.dry_run));
+            return Err(self.refuse(pool, query.dry_run, query.now));
         }
         let size = availability.size();
         let down: Vec<_> = (0..size).filter(|index| !pool.is_excluded(*index)).collect();
@@ -162,12 +150,12 @@ impl RoutingPolicy {
             let start = query.draw as usize % down.len();
             let mut in_turn = down[start..].iter().chain(&down[..start]);
             let reservation = in_turn.find_map(|index| pool.try_reserve(*index));
-            return reservation.ok_or_else(|| self.refuse(pool, query.dry_run));
+            return reservation.ok_or_else(|| self.refuse(pool, query.dry_run, query.now));
         }
         if size > 0 {
             return Err(RouteError::Exhausted);
         }
-        count_refusal(pool.demand(), query.dry_run);
+        retry_after(pool.demand(), query.dry_run, query.now);
         Err(RouteError::NoUpstreams { total: 0, starting: 0 })
     }
 }
@@ -176,8 +164,7 @@ fn try_reserve<P: Pool>(pool: &mut P, index: usize) -> Option<P::Reservation> {
     if pool.is_excluded(index) { None } else { pool.try_reserve(index) }
 }
 
-fn count_refusal(demand: &Demand, dry_run: bool) {
-    if !dry_run {
-        demand.count_refusal();
-    }
+/// Counts a refusal and gives its client a turn to return. In a dry run nothing is counted, and no turn is given.
+fn retry_after(demand: &Demand, dry_run: bool, now: Duration) -> Duration {
+    if dry_run { demand.advice(now) } else { demand.refuse(now) }
 }

@@ -86,7 +86,7 @@ record! {
         warn_threshold: f64 = ratio().unit("of the limit").or(0.8)
             .env("PENDING_RESPONSE_WARN_THRESHOLD") => warn_threshold;
         /// The shortest Retry-After of a refusal.
-        retry_after_min_ms: Duration = millis(1, MINUTE_MS).or_ms(50);
+        retry_after_min_ms: Duration = millis(1, MINUTE_MS).or_ms(10);
         /// The longest Retry-After of a refusal.
         retry_after_max_ms: Duration = millis(1_000, HOUR_MS).or_ms(30_000);
     }

@@ -1,67 +1,56 @@
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-use tidegate::admission::{Reason, RetryAdvisor, RetryBounds, Spread};
-use tidegate::{MessagePriority, Refusal};
+use std::time::{Duration, Instant};
+use tidegate::Refusal;
+use tidegate::admission::{self, RetryAdvisor, RetryBounds};
 
-/// The current advice for every kind of refusal, computed a few times a second and read on every refusal.
+/// Retry advice for every kind of refusal, with a clock: its pace is computed a few times a second, and each
+/// refused client gets a turn of its own.
 #[derive(Debug)]
 pub struct RetryBoard {
-    bounds: RetryBounds,
-    wait_ms: [[AtomicU64; 2]; 4],
-    spread: Spread,
+    start: Instant,
+    board: admission::RetryBoard,
 }
 
 // === impl RetryBoard ===
 
 impl RetryBoard {
-    /// A board that shows what an advisor within these bounds says before it has seen anything.
+    /// A board with the pace of an advisor that has observed nothing.
     #[must_use]
     pub fn new(bounds: RetryBounds) -> Self {
-        let board = Self { bounds, wait_ms: Default::default(), spread: Spread::default() };
-        board.publish(&RetryAdvisor::new(bounds));
-        board
+        Self { start: Instant::now(), board: admission::RetryBoard::new(bounds) }
     }
 
-    /// Replaces everything on the board.
+    /// Replaces the pace of every limit.
     pub fn publish(&self, advisor: &RetryAdvisor) {
-        for priority in MessagePriority::ALL {
-            for reason in Reason::ALL {
-                let wait = advisor.advise(Refusal { priority, reason });
-                let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-                self.wait_ms[priority.index()][reason.index()].store(wait_ms, Ordering::Relaxed);
-            }
-        }
+        self.board.publish(advisor);
     }
 
-    /// When messages that are refused so should come back, on average.
+    /// The wait of the next message that is refused so.
     #[must_use]
     pub fn advice(&self, refusal: Refusal) -> Duration {
-        let cell = &self.wait_ms[refusal.priority.index()][refusal.reason.index()];
-        Duration::from_millis(cell.load(Ordering::Relaxed))
+        self.board.peek(refusal, self.start.elapsed())
     }
 
-    /// When this one should come back: the advice, spread so that those who are refused together do not
-    /// return together.
+    /// The wait of this message, until the next turn at its limit.
     pub fn advice_for_one(&self, refusal: Refusal) -> Duration {
-        self.bounds.spread(self.advice(refusal), self.spread.next())
+        self.board.take(refusal, self.start.elapsed())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate::MessagePriority;
+    use tidegate::admission::Reason;
 
     #[test]
-    fn those_who_are_refused_together_are_told_different_times_around_one_mean() {
+    fn those_who_are_refused_together_are_told_different_times() {
         let board = RetryBoard::new(RetryBounds::default());
         let refusal = Refusal { priority: MessagePriority::Low, reason: Reason::PriorityLimit };
-        let advice_ms = board.advice(refusal).as_millis() as f64;
-        let mut told: Vec<f64> =
-            (0..1000).map(|_| board.advice_for_one(refusal).as_secs_f64() * 1e3).collect();
-        let mean = told.iter().sum::<f64>() / 1000.0;
-        assert!((mean - advice_ms).abs() < advice_ms * 0.01, "{mean} around {advice_ms}");
-        told.sort_by(f64::total_cmp);
-        let widest = told.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
-        assert!(widest < advice_ms * 0.01, "no gap into which many would fall: {widest} ms");
+        let mut told: Vec<_> =
+            (0..100).map(|_| board.advice_for_one(refusal).as_millis()).collect();
+        told.sort_unstable();
+        told.dedup();
+        assert!(told.len() > 90, "{told:?}");
+        assert!(board.advice(refusal) > RetryBounds::default().min, "a hundred wait");
     }
 }

@@ -104,11 +104,7 @@ impl<'a> ErrorResponse<'a> {
     /// The response in the format that the client reads: JSON, or gRPC's trailers.
     #[must_use]
     pub fn respond(&self, format: ResponseFormat) -> Response<ResponseBody> {
-        let mut response = if format.grpc { self.trailers_only() } else { self.json() };
-        if let Some(wait_ms) = self.fields.retry_after_ms {
-            response.headers_mut().insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));
-        }
-        response
+        if format.grpc { self.trailers_only() } else { self.json() }
     }
 
     /// The response as JSON.
@@ -181,6 +177,7 @@ impl<'a> ErrorResponse<'a> {
         }
         if let Some(wait_ms) = self.fields.retry_after_ms {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds(wait_ms)));
+            headers.insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));
         }
     }
 

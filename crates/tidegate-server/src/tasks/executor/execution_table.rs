@@ -4,13 +4,10 @@ use super::execution::Execution;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::admission::{RetryBounds, Spread};
+use tidegate::admission::RetryBounds;
 use tidegate::capacity::ExecutorSlots;
-use tidegate::routing::DrainAdvisor;
+use tidegate::routing::{Demand, ServiceEstimator};
 use tidegate::task::{Ending, ExecutionKey};
-
-/// Shortest interval between two observations of the drain rate. Shorter, a single end would look like a rate.
-const OBSERVE_EVERY: Duration = Duration::from_millis(100);
 
 /// Slots and executions of an executor, under one lock.
 #[derive(Debug)]
@@ -23,10 +20,9 @@ pub(super) struct ExecutionTable {
     /// Next wake-up of the expiry timer.
     pub(super) timer_at: Option<Duration>,
     past: Past,
-    advisor: DrainAdvisor,
-    observed_at: Duration,
     bounds: RetryBounds,
-    spread: Spread,
+    demand: Demand,
+    service: ServiceEstimator,
 }
 
 /// Ended executions, the oldest first: those that [`ExecutorSlots`] remembers, in the same order.
@@ -59,10 +55,9 @@ impl ExecutionTable {
                 bytes: 0,
                 bytes_max: config.past_bytes_max,
             },
-            advisor: DrainAdvisor::new(bounds),
-            observed_at: Duration::ZERO,
             bounds,
-            spread: Spread::default(),
+            demand: Demand::new(bounds),
+            service: ServiceEstimator::default(),
         }
     }
 
@@ -95,29 +90,32 @@ impl ExecutionTable {
         earlier
     }
 
-    /// Observes how fast slots become free. Called before each change of the slots.
-    pub(super) fn observe_drain_rate(&mut self, now: Duration) {
-        // An idle executor drained nothing because it had nothing, not because it was slow.
-        if self.is_idle() || now >= self.observed_at + OBSERVE_EVERY {
-            let running = u64::from(self.slots.occupancy(now).running);
-            let (ended, refused) = (self.counts.ended_total(), self.counts.refused_full());
-            self.advisor.observe(now, ended, refused, running);
-            self.observed_at = now;
-        }
+    /// Counts an execution that begins in its slot.
+    pub(super) fn begin(&mut self, now: Duration) {
+        self.counts.started += 1;
+        self.demand.begin(now);
     }
 
-    /// Retry advice for a refused request.
-    pub(super) fn retry_after(&self) -> Duration {
-        self.bounds.spread(self.advisor.advise(), self.spread.next())
+    /// Retry advice for a request that found no slot free.
+    pub(super) fn retry_after(&mut self, now: Duration) -> Duration {
+        self.demand.refuse(now)
     }
 
     /// Frees the slot of an execution and remembers its ending. False when it had ended before.
-    pub(super) fn end(&mut self, execution: &Arc<Execution>, ending: Ending) -> bool {
+    pub(super) fn end(
+        &mut self,
+        execution: &Arc<Execution>,
+        ending: Ending,
+        now: Duration,
+    ) -> bool {
         if !self.slots.finish(&execution.key, execution.fence) {
             return false;
         }
         *self.counts.ended.entry((ending.outcome, ending.reason)).or_default() += 1;
-        let ran_us = u64::try_from(execution.ran().as_micros()).unwrap_or(u64::MAX);
+        let ran = execution.ran();
+        self.demand.end(now, Some(ran));
+        self.demand.observe(&mut self.service, now);
+        let ran_us = u64::try_from(ran.as_micros()).unwrap_or(u64::MAX);
         self.counts.ran_us = self.counts.ran_us.saturating_add(ran_us);
         execution.set_ended(ending);
         for forgotten in self.past.push(execution) {

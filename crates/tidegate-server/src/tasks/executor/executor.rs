@@ -92,14 +92,13 @@ impl Executor {
         let mut table = state.lock();
         let now = state.now();
         table.expire_reservations(now);
-        table.observe_drain_rate(now);
         if let Some(retry_after) = table.ends_in(now).filter(|_| !table.known.contains_key(key)) {
             return Err(ExecuteError::Draining { retry_after });
         }
         let granted = match table.slots.execute(key, fingerprint, reservation, lease, now) {
             Ok(granted) => granted,
             Err(ExecuteRefused::Full) => {
-                return Err(ExecuteError::Full { retry_after: table.retry_after() });
+                return Err(ExecuteError::Full { retry_after: table.retry_after(now) });
             }
             Err(refused) => return Err(ExecuteError::Refused(refused)),
         };
@@ -111,7 +110,7 @@ impl Executor {
             let execution = Execution::new(key.clone(), fence, lease, output_max, switch);
             let execution = Arc::new(execution);
             table.known.insert(key.clone(), Arc::clone(&execution));
-            table.counts.started += 1;
+            table.begin(now);
             let earlier = lease.is_some_and(|lease| table.is_earlier(now + lease));
             drop(table);
             if earlier {
@@ -144,7 +143,6 @@ impl Executor {
         let mut table = state.lock();
         let now = state.now();
         table.expire_reservations(now);
-        table.observe_drain_rate(now);
         if let Some(retry_after) = table.ends_in(now) {
             return Err(ReserveError::Draining { retry_after });
         }
@@ -152,7 +150,7 @@ impl Executor {
         let reservation = match table.slots.reserve(&key, ttl, now) {
             Ok(reservation) => reservation,
             Err(ReserveRefused::Full) => {
-                return Err(ReserveError::Full { retry_after: table.retry_after() });
+                return Err(ReserveError::Full { retry_after: table.retry_after(now) });
             }
             Err(refused) => return Err(ReserveError::Refused(refused)),
         };

@@ -62,7 +62,9 @@ impl ExecutorState {
 
     /// Ends an execution. Only the first ending counts.
     pub(super) fn end(&self, execution: &Arc<Execution>, ending: Ending) {
-        self.lock().end(execution, ending);
+        let mut table = self.lock();
+        table.end(execution, ending, self.now());
+        drop(table);
         execution.notify();
         self.ended.notify_waiters();
     }

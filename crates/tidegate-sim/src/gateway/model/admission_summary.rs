@@ -20,7 +20,7 @@ pub struct PriorityAdmission {
     pub waiting_at_end: u64,
     /// Clients that do not return any more, after a refusal or a failure.
     pub gave_up: u64,
-    /// Retry advice for the priority's own limit when the load ends, before it is spread over clients.
+    /// Retry advice for the priority's own limit when the load ends: the wait of the next refused client.
     pub advice_at_end: Duration,
     /// Refused attempts by their advised wait, in milliseconds. Bounded by the longest wait that is advised.
     refused_by_wait_ms: Vec<u64>,

@@ -2,58 +2,51 @@ use super::settings::Settings;
 use crate::agenda::Time;
 use std::time::Duration;
 use tidegate_core::admission::{
-    InFlightTracker, MessagePriority, Reason, Refusal, RetryAdvisor, RetryBounds, Spread,
+    InFlightTracker, MessagePriority, Reason, Refusal, RetryAdvisor, RetryBoard,
 };
 
-/// Retry advice of an admission limit, by priority and reason: computed a few times a second, read on every
-/// refusal.
+/// Retry advice of an admission limit, by priority and reason: its pace is computed a few times a second, and each
+/// refused client gets a turn.
 #[derive(Debug)]
 pub struct Advice {
-    bounds: RetryBounds,
     advisor: RetryAdvisor,
+    board: RetryBoard,
+    /// The next wait by priority and reason, as of the last observation.
     wait: [[Duration; 2]; 4],
-    /// Spreads the advice over clients; `None`: all of them are told the same.
-    spread: Option<Spread>,
+    /// False: all clients between two observations are told the same.
+    turns: bool,
 }
 
 // === impl Advice ===
 
 impl Advice {
     pub fn new(settings: &Settings) -> Self {
-        let bounds = settings.retry;
-        let advisor = RetryAdvisor::new(bounds);
-        let (wait, spread) = ([[bounds.min; 2]; 4], settings.spread.then(Spread::default));
-        let mut advice = Self { bounds, advisor, wait, spread };
-        advice.publish();
-        advice
+        let (advisor, board) = (RetryAdvisor::new(), RetryBoard::new(settings.retry));
+        let wait = [[settings.retry.min; 2]; 4];
+        Self { advisor, board, wait, turns: settings.turns }
     }
 
     pub fn observe(&mut self, now: Time, tracker: &InFlightTracker) {
-        self.advisor.observe(Duration::from_nanos(now), &tracker.stats());
-        self.publish();
+        let now = Duration::from_nanos(now);
+        self.advisor.observe(now, &tracker.stats());
+        self.board.publish(&self.advisor);
+        for priority in MessagePriority::ALL {
+            for reason in Reason::ALL {
+                let wait = self.board.peek(Refusal { priority, reason }, now);
+                self.wait[priority.index()][reason.index()] = told(wait);
+            }
+        }
     }
 
-    /// Returns the advice before it is spread over clients, in whole milliseconds.
+    /// Returns the wait of the next refused client as of the last observation, in whole milliseconds.
     pub fn for_all(&self, refusal: Refusal) -> Duration {
         self.wait[refusal.priority.index()][refusal.reason.index()]
     }
 
     /// Returns the wait that one refused client is told, in whole milliseconds.
-    pub fn for_one(&self, refusal: Refusal) -> Duration {
-        let wait = self.for_all(refusal);
-        match &self.spread {
-            Some(spread) => told(self.bounds.spread(wait, spread.next())),
-            None => told(wait),
-        }
-    }
-
-    fn publish(&mut self) {
-        for priority in MessagePriority::ALL {
-            for reason in Reason::ALL {
-                let wait = self.advisor.advise(Refusal { priority, reason });
-                self.wait[priority.index()][reason.index()] = told(wait);
-            }
-        }
+    pub fn for_one(&self, refusal: Refusal, now: Time) -> Duration {
+        let own = self.board.take(refusal, Duration::from_nanos(now));
+        if self.turns { told(own) } else { self.for_all(refusal) }
     }
 }
 
@@ -88,9 +81,9 @@ mod tests {
     }
 
     /// Runs it, and returns the admission of Low.
-    fn run(scenario: &Scenario, spread: bool) -> PriorityAdmission {
+    fn run(scenario: &Scenario, turns: bool) -> PriorityAdmission {
         let upstreams = scenario.upstreams.expect("it has upstreams");
-        let settings = Settings { spread, ..Settings::of(scenario, &upstreams) };
+        let settings = Settings { turns, ..Settings::of(scenario, &upstreams) };
         let trackers = Trackers::new(&settings);
         let mut simulation = Simulation::new(scenario, &upstreams, settings, &trackers, 1, None);
         simulation.run(Arrivals::new(scenario, 1)).expect("no invariant breaks");
@@ -101,10 +94,10 @@ mod tests {
     #[test]
     fn the_same_advice_for_all_brings_them_back_in_herds() {
         let overload = scenario();
-        let (spread, same) = (run(&overload, true), run(&overload, false));
-        let (share, same_share) = (spread.first_return_share(), same.first_return_share());
+        let (turns, same) = (run(&overload, true), run(&overload, false));
+        let (share, same_share) = (turns.first_return_share(), same.first_return_share());
         // Five standard errors.
-        let tolerance = 5.0 * (share * (1.0 - share) / spread.returned as f64).sqrt();
+        let tolerance = 5.0 * (share * (1.0 - share) / turns.returned as f64).sqrt();
         assert!(
             same_share < share - tolerance,
             "{same_share} is not less than {share} - {tolerance}"

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tidegate_core::admission::InFlightTracker;
 use tidegate_core::limit::UpstreamOutcome;
 use tidegate_core::routing::{
-    Answer, Availability, AvailabilityEntry, BusyThresholds, Demand, DrainAdvisor, Latency,
-    LoadReport, OnSilence, Pick, Pool, RouteError, RouteQuery, RoutingPolicy, Standing,
+    Answer, Availability, AvailabilityEntry, BusyThresholds, Demand, Latency, LoadReport,
+    OnSilence, Pick, Pool, RouteError, RouteQuery, RoutingPolicy, ServiceEstimator, Standing,
     UpstreamAccount, UpstreamLimit, UpstreamTicket,
 };
 
@@ -24,7 +24,7 @@ const REPORT_TTL: Duration = Duration::from_secs(5);
 pub struct Fleet<'a> {
     policy: RoutingPolicy,
     upstreams: Members<'a>,
-    drain: DrainAdvisor,
+    service: ServiceEstimator,
     needs_reports: bool,
 }
 
@@ -95,14 +95,14 @@ impl<'a> Fleet<'a> {
             all,
             thresholds,
             availability: Availability::new(size),
-            demand: Demand::new(settings.retry.min),
+            demand: Demand::new(settings.retry),
             plant,
         };
         (0..size).for_each(|upstream| upstreams.publish(upstream));
         Self {
-            policy: RoutingPolicy::new(settings.pick, settings.retry),
+            policy: RoutingPolicy::new(settings.pick),
             upstreams,
-            drain: DrainAdvisor::new(settings.retry),
+            service: ServiceEstimator::default(),
             needs_reports: settings.upstreams.reports
                 && (!thresholds.are_off()
                     || settings.pick == Pick::LeastLoaded
@@ -119,8 +119,8 @@ impl<'a> Fleet<'a> {
         now: Time,
     ) -> Result<Result<Reservation<'a>, NoRoom>, Broken> {
         // A request without a slot may wait: it counts as refused only when it may not.
-        let query = RouteQuery { dry_run: true, draw };
         let now = Duration::from_nanos(now);
+        let query = RouteQuery { dry_run: true, draw, now };
         let upstreams = &mut self.upstreams;
         let mut view = View { upstreams, ask, waiting, now, share_is_full: false, broken: None };
         let routed = self.policy.route(&mut view, &query);
@@ -135,13 +135,13 @@ impl<'a> Fleet<'a> {
     }
 
     /// Counts a refusal because all upstreams are busy, and returns the wait that its client is told.
-    pub fn refuse(&mut self, ask: &Ask) -> Duration {
+    pub fn refuse(&mut self, ask: &Ask, now: Time) -> Duration {
         let (upstreams, waiting) = (&mut self.upstreams, &Record::default());
-        let now = Duration::ZERO;
+        let now = Duration::from_nanos(now);
         let view = View { upstreams, ask, waiting, now, share_is_full: false, broken: None };
-        match self.policy.refuse(&view, false) {
+        match self.policy.refuse(&view, false, now) {
             RouteError::Overloaded(overload) => told(overload.retry_after),
-            _ => told(self.policy.retry_after(&self.upstreams.demand)),
+            _ => told(self.upstreams.demand.advice(now)),
         }
     }
 
@@ -150,17 +150,18 @@ impl<'a> Fleet<'a> {
         self.upstreams.all[upstream].account.sent(ticket, Duration::from_nanos(now));
     }
 
-    /// Releases the slot of a request that ended so. `is_awaited`: requests wait for the pool.
+    /// Releases the slot of a request that ended so, and was at its upstream for this time if it was sent.
+    /// `is_awaited`: requests wait for the pool.
     pub fn release(
         &mut self,
         (upstream, ticket): (usize, UpstreamTicket),
-        outcome: UpstreamOutcome,
+        (outcome, served): (UpstreamOutcome, Option<Duration>),
         is_awaited: bool,
         now: Time,
     ) {
         let now = Duration::from_nanos(now);
         self.upstreams.all[upstream].account.release(ticket, outcome, is_awaited, now);
-        self.upstreams.demand.end();
+        self.upstreams.demand.end(now, served);
         self.upstreams.publish(upstream);
     }
 
@@ -190,7 +191,7 @@ impl<'a> Fleet<'a> {
             self.upstreams.all[upstream].account.tick(now, before, is_awaited);
             self.upstreams.publish(upstream);
         }
-        self.upstreams.demand.observe(&mut self.drain, now);
+        self.upstreams.demand.observe(&mut self.service, now);
     }
 
     /// Returns `true` if load reports influence any decision.
@@ -299,7 +300,7 @@ impl<'a> Pool for View<'_, 'a> {
             let text = format!("upstream {index} was sent {priority} while {higher} waits for it");
             self.broken = Some(Broken::new(Broken::OVERTAKEN, text));
         }
-        self.upstreams.demand.begin();
+        self.upstreams.demand.begin(self.now);
         self.upstreams.publish(index);
         Some(Reservation { upstream: index, ticket, share })
     }

@@ -28,8 +28,8 @@ pub struct Settings {
     pub of_tenant: Vec<Option<PriorityLimits>>,
     pub thresholds: BusyThresholds,
     pub retry: RetryBounds,
-    /// True if the retry advice is spread over clients, false if all are told the same.
-    pub spread: bool,
+    /// True if every refused client gets a turn of its own, false if all are told the same.
+    pub turns: bool,
     /// The processor time of the gateway for a request and for a refusal.
     pub request_cost: Time,
     pub refusal_cost: Time,
@@ -67,7 +67,7 @@ impl Settings {
                 active_requests: gateway.active_requests,
             },
             retry: RetryBounds::default(),
-            spread: true,
+            turns: true,
             request_cost: (gateway.request_us.unwrap_or(0.0) * 1e3) as Time,
             refusal_cost: (gateway.refusal_us.unwrap_or(0.0) * 1e3) as Time,
         }

@@ -3,7 +3,7 @@ use crate::tasks::execution::{
     CapacityReport, ExecuteBody, ExecutionView, ReserveBody, Reserved, Started,
 };
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
@@ -193,9 +193,12 @@ impl HttpResponse {
     fn retry_after(&self) -> Duration {
         let json: Option<serde_json::Value> = serde_json::from_slice(&self.body).ok();
         let exact = json.and_then(|json| json.get("error")?.get("retry_after_ms")?.as_u64());
-        let header = self.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let header = header.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
-        let advice = exact.map(Duration::from_millis).or(header);
+        let number = |name: HeaderName| -> Option<u64> {
+            self.headers.get(name)?.to_str().ok()?.trim().parse().ok()
+        };
+        let exact = exact.or_else(|| number(HeaderName::from_static("retry-after-ms")));
+        let seconds = || number(RETRY_AFTER).map(Duration::from_secs);
+        let advice = exact.map(Duration::from_millis).or_else(seconds);
         advice.unwrap_or(RETRY_AFTER_DEFAULT).min(RETRY_AFTER_MAX)
     }
 }
