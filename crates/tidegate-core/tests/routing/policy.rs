@@ -5,7 +5,7 @@ use tidegate_core::admission::RetryBounds;
 use tidegate_core::rng::Rng;
 use tidegate_core::routing::{
     Availability, AvailabilityEntry, BusyThresholds, Charge, ChargeTicket, Demand, DrainAdvisor,
-    LoadAccount, LoadReport, OnSilence, Overload, Pick, Pool, RouteError, RouteQuery,
+    ExpectedWait, LoadAccount, LoadReport, OnSilence, Overload, Pick, Pool, RouteError, RouteQuery,
     RoutingPolicy, Threshold,
 };
 
@@ -69,8 +69,9 @@ impl Pool for Upstreams {
         self.excluded.contains(&index)
     }
 
-    fn cost(&self, index: usize) -> u64 {
-        self.accounts[index].0.outstanding()
+    fn expected_wait(&self, index: usize) -> ExpectedWait {
+        let requests = self.accounts[index].0.outstanding();
+        ExpectedWait { requests, ..ExpectedWait::default() }
     }
 
     fn try_reserve(&mut self, index: usize) -> Option<(usize, ChargeTicket)> {

@@ -1,5 +1,6 @@
 use super::account::{ChargeTicket, LoadAccount, OnSilence, Standing};
 use super::charge::Charge;
+use super::expected_wait::ExpectedWait;
 use super::report::LoadReport;
 use crate::limit::{ConcurrencyLimit, LimitConfig, LimitSnapshot, Started, UpstreamOutcome};
 use crate::routing::thresholds::BusyThresholds;
@@ -23,7 +24,16 @@ pub enum UpstreamLimit {
 #[derive(Clone, Debug)]
 pub struct UpstreamAccount {
     load: LoadAccount,
-    found: Option<Box<ConcurrencyLimit>>,
+    found: Option<Box<FoundLimit>>,
+}
+
+/// A limit that is found.
+#[derive(Clone, Debug)]
+struct FoundLimit {
+    config: LimitConfig,
+    limit: ConcurrencyLimit,
+    /// The number of outages that it has recovered from. The ends of requests from before do not count.
+    recoveries: u64,
 }
 
 /// One request's charge on an upstream, to be released once.
@@ -31,7 +41,8 @@ pub struct UpstreamAccount {
 #[must_use = "a ticket that is not given back stays charged"]
 pub struct UpstreamTicket {
     charge: ChargeTicket,
-    started: Option<Started>,
+    /// With the recoveries of the limit until then.
+    started: Option<(Started, u64)>,
 }
 
 // === impl UpstreamAccount ===
@@ -48,9 +59,9 @@ impl UpstreamAccount {
                 None
             }
             UpstreamLimit::Auto(config) => {
-                let found = ConcurrencyLimit::new(config);
-                load.set_limit(Some(found.limit()));
-                Some(Box::new(found))
+                let limit = ConcurrencyLimit::new(config);
+                load.set_limit(Some(limit.limit()));
+                Some(Box::new(FoundLimit { config, limit, recoveries: 0 }))
             }
         };
         Self { load, found }
@@ -65,7 +76,39 @@ impl UpstreamAccount {
     /// Returns the state of a limit that is found.
     #[must_use]
     pub fn found_limit(&self) -> Option<LimitSnapshot> {
-        self.found.as_ref().map(|found| found.snapshot())
+        self.found.as_ref().map(|found| found.limit.snapshot())
+    }
+
+    /// Returns what is known of the wait of one more request, with this latency. The capacity is a limit that is
+    /// configured or reported: one that is found by experiments changes with them.
+    #[must_use]
+    pub fn expected_wait(&self, latency_us: Option<u64>) -> ExpectedWait {
+        let is_capacity = self.found.as_ref().is_none_or(|found| found.limit.is_reported());
+        ExpectedWait {
+            requests: self.load.occupancy(),
+            capacity: self.load.limit().filter(|_| is_capacity),
+            latency_us,
+            has_queue: self.load.has_queue(),
+        }
+    }
+
+    /// Returns `true` while the upstream does not respond and is only probed.
+    #[must_use]
+    pub fn is_only_probed(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| found.limit.is_open())
+    }
+
+    /// Records that the upstream is back: it was reached again, or began to respond. A limit that was closed by the
+    /// outage starts anew from half of what it was. Returns `true` if it did.
+    pub fn recover(&mut self, now: Duration) -> bool {
+        let Some(found) = self.found.as_mut().filter(|found| found.limit.is_open()) else {
+            return false;
+        };
+        let start = (found.limit.snapshot().found / 2).max(found.config.start);
+        found.limit = ConcurrencyLimit::new(LimitConfig { start, ..found.config });
+        found.recoveries += 1;
+        self.enforce(now);
+        true
     }
 
     /// Charges a request within the limit and the thresholds.
@@ -109,9 +152,11 @@ impl UpstreamAccount {
     ) {
         let UpstreamTicket { charge, started } = ticket;
         self.load.release(charge);
-        if let (Some(found), Some(started)) = (&mut self.found, started) {
-            found.on_waiting(now, is_awaited);
-            found.on_end(now, started, outcome);
+        if let (Some(found), Some((started, recoveries))) = (&mut self.found, started) {
+            found.limit.on_waiting(now, is_awaited);
+            if found.recoveries == recoveries {
+                found.limit.on_end(now, started, outcome);
+            }
             self.enforce(now);
         }
     }
@@ -130,7 +175,7 @@ impl UpstreamAccount {
         }
         if let Some((running, waiting)) = sums {
             let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-            found.on_report(now, number(running), number(waiting));
+            found.limit.on_report(now, number(running), number(waiting));
             self.enforce(now);
         }
     }
@@ -144,15 +189,16 @@ impl UpstreamAccount {
     /// To be called a few times a second. Returns `true` if any report was valid until now.
     pub fn tick(&mut self, now: Duration, expire_before: Duration, is_awaited: bool) -> bool {
         if let Some(found) = &mut self.found {
-            found.on_waiting(now, is_awaited);
-            found.tick(now);
+            found.limit.on_waiting(now, is_awaited);
+            found.limit.tick(now);
             self.enforce(now);
         }
         self.load.expire(expire_before)
     }
 
     fn start(&mut self, charge: ChargeTicket, now: Duration) -> UpstreamTicket {
-        let started = self.found.as_mut().map(|found| found.on_start(now));
+        let start = |found: &mut Box<FoundLimit>| (found.limit.on_start(now), found.recoveries);
+        let started = self.found.as_mut().map(start);
         self.enforce(now);
         UpstreamTicket { charge, started }
     }
@@ -161,6 +207,7 @@ impl UpstreamAccount {
     /// time is let through, when it is due.
     fn enforce(&mut self, now: Duration) {
         if let Some(found) = &self.found {
+            let found = &found.limit;
             let is_left_alone = found.is_open() && found.in_flight() == 0 && !found.allows(now);
             match found.is_reported() {
                 true => self.load.set_limit_of_all_senders(found.limit()),
@@ -222,6 +269,32 @@ mod tests {
         assert_eq!(account.load().limit(), Some(12));
         assert!(fill(&mut account, ms(11)).is_empty(), "other senders fill it");
         assert_eq!(account.found_limit().map(|found| found.last_move.label()), Some("reported"));
+    }
+
+    #[test]
+    fn an_upstream_that_is_back_is_used_at_once() {
+        let mut account = auto();
+        let report = LoadReport { running: Some(12), waiting: Some(3), ..LoadReport::default() };
+        account.record_report(0, report, ms(10), ms(10));
+        let idle = LoadReport { running: Some(0), waiting: Some(0), ..LoadReport::default() };
+        account.record_report(0, idle, ms(200), ms(200));
+        let streams = fill(&mut account, ms(300));
+        assert_eq!(streams.len(), 12);
+        let (cut, stuck) = streams.into_iter().enumerate().partition::<Vec<_>, _>(|(n, _)| *n < 11);
+        for (_, ticket) in cut {
+            account.release(ticket, UpstreamOutcome::ConnectFailed, true, ms(400));
+        }
+        assert!(account.found_limit().is_some_and(|found| found.open), "all its streams broke");
+        assert!(account.recover(ms(500)));
+        assert!(!account.recover(ms(500)), "once");
+        let found = account.found_limit().expect("auto");
+        assert_eq!((found.open, found.limit), (false, 6), "half of what it was");
+        assert_eq!(fill(&mut account, ms(500)).len(), 5, "one of the old ones is still there");
+        for (_, ticket) in stuck {
+            account.release(ticket, UpstreamOutcome::ConnectFailed, true, ms(600));
+        }
+        let found = account.found_limit().expect("auto");
+        assert_eq!((found.open, found.in_flight), (false, 5), "its end does not count");
     }
 
     #[test]
