@@ -14,8 +14,8 @@ pub(super) struct Reported {
 /// Validity of a report: 40 intervals of the usual 250 ms.
 const VALID_S: f64 = 10.0;
 
-/// Hold of a limit at its capacity before one request more is tried: each that fails waits at the server for as long
-/// as a request takes.
+/// Hold of a limit at its capacity before one request more is tried: each that fails waits at the server for as
+/// long as a request takes.
 const HOLD_S: f64 = 2.0;
 /// Longest hold, after tries that failed. A server of 8 slots and 1.5 s has then one late request in 85.
 const HOLD_MAX_S: f64 = 16.0;

@@ -167,9 +167,9 @@ impl<T> PoolQueue<T> {
         }
     }
 
-    /// Returns the time after which a request is not worth a slot any more: the target, where responses begin long
-    /// before they end. A batch of streams that ends as a whole would otherwise serve those that waited for all of it,
-    /// and those that arrive meanwhile would wait for the next.
+    /// Returns the time after which a request is not worth a slot any more: the target, where responses begin
+    /// long before they end. A batch of streams that ends as a whole would otherwise serve those that waited for
+    /// all of it, and those that arrive meanwhile would wait for the next.
     fn wait_max(&self) -> Duration {
         let (service, first_byte) = (self.estimate.service(), self.estimate.first_byte());
         let target = self.config.target;

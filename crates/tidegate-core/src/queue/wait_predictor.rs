@@ -32,15 +32,15 @@ pub struct WaitPredictor {
 /// The longest wait that is worth it.
 ///
 /// A queue longer than a few services only adds latency under lasting overload; one that is shorter refuses bursts
-/// that would have been served. Clients of a stream wait for its first byte and not for its end, so that a few times
-/// to the first byte take the place of a few services.
+/// that would have been served. Clients of a stream wait for its first byte and not for its end, so that a few
+/// times to the first byte take the place of a few services.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WaitTarget {
-    /// Services of a slot that a request may wait for, where a response begins at its end; times to the first byte
-    /// where it begins earlier.
+    /// Services of a slot that a request may wait for, where a response begins at its end; times to the first
+    /// byte where it begins earlier.
     pub services: f64,
-    /// Part of a service that a request may wait for however early responses begin, so that slots which become free
-    /// together find requests that wait.
+    /// Part of a service that a request may wait for however early responses begin, so that slots which become
+    /// free together find requests that wait.
     pub service_part: f64,
     /// The least target, for fast services: bursts last longer than they do.
     pub min: Duration,

@@ -188,8 +188,8 @@ impl WorkerMonitor {
         }
     }
 
-    /// Returns the thresholds that are set and that an upstream can't be judged by, because it does not report what
-    /// they need.
+    /// Returns the thresholds that are set and that an upstream can't be judged by, because it does not report
+    /// what they need.
     #[must_use]
     pub fn thresholds_without_data(&self, id: UpstreamId) -> Vec<Threshold> {
         let table = self.table.load();

@@ -95,7 +95,8 @@ impl Table {
         self.by_model.values().chain(any.then_some(&self.all))
     }
 
-    /// Returns the thresholds of an upstream's pools that can't be checked, because it does not report what they need.
+    /// Returns the thresholds of an upstream's pools that can't be checked, because it does not report what they
+    /// need.
     pub fn thresholds_without_data(&self, upstream: &Upstream) -> Vec<Threshold> {
         let has_it = |pool: &&Arc<Pool>| pool.members.iter().any(|one| one.id() == upstream.id());
         let mut missing: Vec<_> = self

@@ -120,8 +120,8 @@ impl LoadAccount {
         }
     }
 
-    /// Returns the expected cost of a request here: the guess in the upstream's own blocks, corrected by the cost of
-    /// earlier requests.
+    /// Returns the expected cost of a request here: the guess in the upstream's own blocks, corrected by the cost
+    /// of earlier requests.
     #[must_use]
     pub fn estimate(&self, guess: Charge) -> Charge {
         let guess = self.resized(guess);
@@ -246,8 +246,8 @@ impl LoadAccount {
         self.ranks.iter().map(|(_, rank)| rank.view().requests).sum()
     }
 
-    /// Returns the number of requests at the upstream, each counted once: those that have not ended, and as many of
-    /// other senders as its reports must include.
+    /// Returns the number of requests at the upstream, each counted once: those that have not ended, and as many
+    /// of other senders as its reports must include.
     #[must_use]
     pub fn occupancy(&self) -> u64 {
         self.ranks.iter().map(|(_, rank)| rank.occupancy()).sum()

@@ -1,6 +1,6 @@
 use std::cmp::Ordering;
 
-/// What is known of the wait of one more request at an upstream, to compare two upstreams by.
+/// Facts about the wait of one more request at an upstream, to compare two upstreams by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedWait {
     /// Requests there, those of other senders included as far as they are reported.
@@ -18,9 +18,9 @@ pub struct ExpectedWait {
 impl ExpectedWait {
     /// Compares two upstreams: less is better.
     ///
-    /// One with a queue of its own comes after one without. Otherwise requests times latency decide, each over the
-    /// capacity. Latencies and capacities count only if both are known: an upstream without responses is not a fast
-    /// one.
+    /// One with a queue of its own comes after one without. Otherwise requests times latency decide, each over
+    /// the capacity. Latencies and capacities count only if both are known: an upstream without responses is not
+    /// a fast one.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Ordering {
         let (latency, other_latency) = match (self.latency_us, other.latency_us) {

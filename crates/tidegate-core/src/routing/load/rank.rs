@@ -197,8 +197,8 @@ impl RankLoad {
         self.outstanding.requests
     }
 
-    /// Returns the number of requests at the rank, each counted once: those that have not ended, and as many of other
-    /// senders as the report must include. A request that was sent just before the report counts as our own.
+    /// Returns the number of requests at the rank, each counted once: those that have not ended, and as many of
+    /// other senders as the report must include. One that was sent just before the report counts as our own.
     #[must_use]
     pub fn occupancy(&self) -> u64 {
         let reported = self.report().and_then(|report| report.requests()).unwrap_or(0);
@@ -402,57 +402,6 @@ mod tests {
         rank.release(late);
         assert_eq!(rank.view().kv, KvUsage::Blocks { active: 0, total: 100 });
         assert_eq!(fill(&mut rank, &blocks(0.50), ms(60_100)).len(), 50);
-    }
-
-    #[test]
-    fn requests_are_what_is_there_even_if_a_report_says_less() {
-        let mut rank = RankLoad::default();
-        let tickets = fill(&mut rank, &requests(32), ms(100));
-        let none = LoadReport { running: Some(0), waiting: Some(0), ..LoadReport::default() };
-        rank.record_report(none, ms(900));
-        assert_eq!(rank.view().requests, 32);
-        assert!(rank.view().stops(Charge::LEAST, &requests(32)).is_some());
-        for ticket in tickets {
-            rank.release(ticket);
-        }
-        assert_eq!(rank.view().requests, 0);
-    }
-
-    #[test]
-    fn requests_at_a_rank_count_once_and_those_of_others_too() {
-        let of = |running, waiting| LoadReport {
-            running: Some(running),
-            waiting: Some(waiting),
-            ..LoadReport::default()
-        };
-        let mut rank = RankLoad::default();
-        let first: Vec<_> = (0..8).map(|_| send(&mut rank, Charge::LEAST, ms(1_000))).collect();
-        // Made just after they were sent, and it has them all.
-        rank.record_report(of(8, 0), ms(1_010));
-        assert_eq!(rank.occupancy(), 8);
-        rank.record_report(of(8, 5), ms(1_500));
-        assert_eq!(rank.occupancy(), 13, "five of another sender");
-        first.into_iter().for_each(|ticket| rank.release(ticket));
-        assert_eq!(rank.occupancy(), 5);
-        // Asked for while the last of ours was there, and read after its end.
-        let last = send(&mut rank, Charge::LEAST, ms(2_000));
-        let _next = send(&mut rank, Charge::LEAST, ms(2_210));
-        rank.release(last);
-        rank.record_report(of(1, 0), ms(2_200));
-        assert_eq!(rank.occupancy(), 1);
-        let _charged = rank.charge(Charge::LEAST, 1);
-        rank.record_report(of(1, 0), ms(3_000));
-        assert_eq!(rank.occupancy(), 2, "one that is not sent is in no report");
-    }
-
-    #[test]
-    fn requests_that_wait_at_the_server_count_toward_its_blocks() {
-        let mut rank = RankLoad::default();
-        let full = LoadReport { running: Some(8), waiting: Some(1), ..kv(80, 100) };
-        rank.record_report(LoadReport { waiting: Some(0), ..full }, ms(0));
-        assert_eq!(rank.view().exceeded(&blocks(0.85)), None);
-        rank.record_report(full, ms(250));
-        assert_eq!(rank.view().exceeded(&blocks(0.85)), Some(Threshold::ActiveDecodeBlocks));
     }
 
     #[test]

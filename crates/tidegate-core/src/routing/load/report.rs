@@ -46,8 +46,8 @@ impl LoadReport {
         }
     }
 
-    /// Returns the blocks that the requests in the server's own queue will take: as many for each as a running request
-    /// has now, and at least one. Blocks in use include none of theirs.
+    /// Returns the blocks that the requests in the server's own queue will take: as many for each as a running
+    /// request has now, and at least one. Blocks in use include none of theirs.
     #[must_use]
     pub fn waiting_blocks(&self) -> u64 {
         let active = self.active_decode_blocks.unwrap_or(0);

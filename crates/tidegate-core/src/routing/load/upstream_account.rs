@@ -98,8 +98,8 @@ impl UpstreamAccount {
         self.found.as_ref().is_some_and(|found| found.limit.is_open())
     }
 
-    /// Records that the upstream is back: it was reached again, or began to respond. A limit that was closed by the
-    /// outage starts anew from half of what it was. Returns `true` if it did.
+    /// Records that the upstream is back: it was reached again, or began to respond. A limit that was closed by
+    /// the outage starts anew from half of what it was. Returns `true` if it did.
     pub fn recover(&mut self, now: Duration) -> bool {
         let Some(found) = self.found.as_mut().filter(|found| found.limit.is_open()) else {
             return false;

@@ -32,8 +32,8 @@ pub enum Answer {
     Began(Duration),
     /// A refusal, or no response in time. A fast refusal does not count as low latency.
     Refused,
-    /// No connection, or one that broke: an outage. All failures within its penalty are one, and it is forgotten with
-    /// the first response.
+    /// No connection, or one that broke: an outage. All failures within its penalty are one, and it is forgotten
+    /// with the first response.
     Failed,
 }
 
@@ -74,7 +74,8 @@ impl Latency {
         *self = Self { estimate_us, at_us: micros(now), is_outage: true };
     }
 
-    /// Returns the estimate at `now`, in microseconds; `None` without responses, and after the penalty of an outage.
+    /// Returns the estimate at `now`, in microseconds; `None` without responses, and after the penalty of an
+    /// outage.
     #[must_use]
     pub fn known_at(&self, now: Duration) -> Option<u64> {
         let is_over = self.is_outage && micros(now).saturating_sub(self.at_us) >= self.estimate_us;

@@ -26,8 +26,8 @@ impl Pick {
     pub const ALL: [Self; 5] =
         [Self::PowerOfTwo, Self::RoundRobin, Self::Random, Self::LeastLoaded, Self::Direct];
 
-    /// Chooses among the members of `free`, with their loads, their expected waits, a random number and the number of
-    /// this turn.
+    /// Chooses among the members of `free`, with their loads, their expected waits, a random number and the
+    /// number of this turn.
     ///
     /// Returns `None` when the set is empty, also because the last member left meanwhile.
     #[must_use]

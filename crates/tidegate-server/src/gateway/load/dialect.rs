@@ -72,10 +72,10 @@ pub(super) struct Row {
 
 /// All ratios are 0 … 1, also those that are called a percentage.
 ///
-/// Note: vLLM reports the blocks of all engines of a data-parallel group as the `num_gpu_blocks` of
-/// each, so that only the ratio to it is worth something. SGLang counts tokens, and its blocks are pages, of which it
-/// tells the size in an info metric, and since 0.5.11 in gauges; its `token_usage` is that of the fullest of several
-/// pools in hybrid models. TGI tells nothing of its cache, and llama.cpp does so no more since May 2025.
+/// Note: vLLM reports the blocks of all engines of a data-parallel group as the `num_gpu_blocks` of each, so
+/// that only the ratio to it is worth something. SGLang counts tokens, and its blocks are pages, of which it
+/// tells the size in an info metric, and since 0.5.11 in gauges; its `token_usage` is that of the fullest of
+/// several pools in hybrid models. TGI tells nothing of its cache, and llama.cpp does so no more since May 2025.
 const FAMILIES: &[Family] = {
     use Meaning::*;
     &[

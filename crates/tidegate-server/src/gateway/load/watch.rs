@@ -95,7 +95,8 @@ impl Watch {
             || monitor.thresholds().iter().any(|(_, thresholds)| !thresholds.are_off())
     }
 
-    /// Warns once of thresholds that can't be checked here. A page that could not be had now says nothing about that.
+    /// Warns once of thresholds that can't be checked here. A page that could not be had now says nothing about
+    /// that.
     fn warn_of_missing_data(&mut self) {
         if self.upstream.source().problem.is_some() {
             return;

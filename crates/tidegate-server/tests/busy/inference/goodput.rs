@@ -31,8 +31,8 @@ async fn capacity(server: SocketAddr) -> f64 {
     ended.len() as f64 / time.as_secs_f64()
 }
 
-/// Two servers at 3 and at 10 times of what they can do. The best of three tries counts: others use the machine too,
-/// and no try of a gateway that floods the servers or lets requests wait comes near.
+/// Two servers at 3 and at 10 times of what they can do. The best of three tries counts: others use the machine
+/// too, and no try of a gateway that floods the servers or lets requests wait comes near.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_servers_stay_at_their_capacity_with_first_tokens_in_time() {
     let servers = ["a", "b"].map(|name| server(name, |_| {}));

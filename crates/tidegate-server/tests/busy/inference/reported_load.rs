@@ -9,8 +9,8 @@ use tokio::io::AsyncWriteExt;
 
 const SCRAPED: &str = "[routing]\nload_source = \"scrape\"\n";
 
-/// Sends 50 streams, four at a time, while another client holds so many at the first of two servers. Returns how many
-/// of ours the first one got.
+/// Sends 50 streams, four at a time, while another client holds so many at the first of two servers. Returns how
+/// many of ours the first one got.
 async fn sent_to_the_filled_one(limit: &str, others: usize) -> usize {
     let slow = |name| server(name, |config| config.engine.decode_ms_per_token = 2.0);
     let (filled, free) = (server("filled", |_| {}), slow("free"));
