@@ -222,7 +222,7 @@ fn reports_without_waiting_requests_raise_a_limit_that_binds() {
     let mut limit = ConcurrencyLimit::new(LimitConfig::default());
     let mut now = Duration::ZERO;
     let mut sent = 0_u32;
-    for _ in 0..8 {
+    for _ in 0..10 {
         limit.on_waiting(now, true);
         while limit.allows(now) {
             let _started = limit.on_start(now);
@@ -231,7 +231,7 @@ fn reports_without_waiting_requests_raise_a_limit_that_binds() {
         now += Duration::from_millis(250);
         limit.on_report(now, sent.min(100), sent.saturating_sub(100));
     }
-    assert_eq!(limit.limit(), 100, "full at 100, in 2 s and before any request has ended");
+    assert_eq!(limit.limit(), 100, "full at 100, in 2.5 s and before any request has ended");
     assert_eq!(limit.last_move().label(), "reported");
 }
 

@@ -180,6 +180,18 @@ impl ConcurrencyLimit {
         }
     }
 
+    /// Records that the upstream is back: it was reached again, or began to respond. Closes an open breaker, before
+    /// a long response has ended; returns `true` if it did.
+    pub fn on_recovery(&mut self, now: Duration) -> bool {
+        let now_s = now.as_secs_f64();
+        let is_back = self.breaker.on_response();
+        if is_back {
+            self.advance(now_s);
+            self.close(now_s);
+        }
+        is_back
+    }
+
     /// Ends a round that is complete. To be called a few times a second, also without traffic.
     pub fn tick(&mut self, now: Duration) {
         let now_s = now.as_secs_f64();
@@ -269,12 +281,13 @@ impl ConcurrencyLimit {
         self.begin_round(now_s);
     }
 
-    /// Resumes at half of the old limit. After lost connections with a new baseline: the upstream may be another
-    /// one now. One that was only slow is the same, and a baseline from its recovery would hide the next overload.
+    /// Resumes at half of the old limit. After lost connections with a new baseline, and at least with a start: the
+    /// upstream may be another one now. One that was only slow is the same, and a baseline from its recovery would hide the next overload.
     fn close(&mut self, now_s: f64) {
-        let limit = self.resume_at.unwrap_or(1);
+        let mut limit = self.resume_at.unwrap_or(1);
         if !self.is_slow {
             self.state.baseline = None;
+            limit = limit.max(self.config.start);
         }
         self.state.resume(limit, LimitMove::BreakerClosed);
         self.last_move = LimitMove::BreakerClosed;

@@ -4,12 +4,21 @@
 pub(super) struct Reported {
     limit: Option<u32>,
     expires_s: f64,
-    /// True if requests have waited there: only then its capacity is known.
-    was_full: bool,
+    /// Capacity by the last reports with waiting requests; `None` if there were none.
+    capacity: Option<u32>,
+    /// The limit stays at the capacity until then.
+    hold_until_s: f64,
+    hold_s: f64,
 }
 
-/// Validity of a report: five intervals of the usual 2 s scrape.
+/// Validity of a report: 40 intervals of the usual 250 ms.
 const VALID_S: f64 = 10.0;
+
+/// Hold of a limit at its capacity before one request more is tried: each that fails waits at the server for as
+/// long as a request takes.
+const HOLD_S: f64 = 2.0;
+/// Longest hold, after tries that failed. A server of 8 slots and 1.5 s has then one late request in 85.
+const HOLD_MAX_S: f64 = 16.0;
 
 // === impl Reported ===
 
@@ -29,20 +38,108 @@ impl Reported {
     ) -> bool {
         let was = self.limit;
         if waiting > 0 && running > 0 {
-            self.limit = Some((running / gateways.max(1)).max(1));
-            self.was_full = true;
+            self.on_full(now_s, (running / gateways.max(1)).max(1));
         } else if let Some(limit) = busy_at {
-            // Nothing waits there and the limit binds: the server has room. An eighth beyond what was full once is
-            // found again in one report; what was never full may be many times as large.
-            let more = if self.was_full { limit / 8 } else { limit };
-            self.limit = Some(limit.saturating_add(more.max(1)));
+            self.on_room(now_s, limit);
         }
         self.expires_s = now_s + VALID_S;
         self.limit != was
     }
 
+    /// Requests wait at the server: it is full.
+    fn on_full(&mut self, now_s: f64, running: u32) {
+        let has_failed = self.limit.is_some_and(|limit| limit > running);
+        self.hold_s = match self.capacity {
+            Some(capacity) if running == capacity && has_failed => 2.0 * self.hold_s,
+            _ => self.hold_s,
+        }
+        .clamp(HOLD_S, HOLD_MAX_S);
+        self.hold_until_s = now_s + self.hold_s;
+        // Fewer than before may be an accident of one moment, or larger requests: the next reports tell.
+        self.capacity = Some(match self.capacity {
+            Some(capacity) if capacity > running => running + (capacity - running) / 2,
+            _ => running,
+        });
+        self.limit = Some(running);
+    }
+
+    /// Nothing waits at the server and the limit binds: it has room.
+    fn on_room(&mut self, now_s: f64, limit: u32) {
+        let more = match self.capacity {
+            // It was never full and may be many times as large. Half as much again: what is too much waits there.
+            None => (limit / 2).max(1),
+            // Half of the way back to what it could once.
+            Some(capacity) if limit < capacity => (capacity - limit).div_ceil(2),
+            Some(_) if now_s < self.hold_until_s => 0,
+            // An eighth, and on with the next report if nothing waits then.
+            Some(capacity) => {
+                if limit > capacity {
+                    self.capacity = Some(limit);
+                    self.hold_s = HOLD_S;
+                }
+                (limit / 8).max(1)
+            }
+        };
+        self.limit = Some(limit.saturating_add(more));
+    }
+
     /// Forgets a report that is too old; returns its limit.
     pub(super) fn expire(&mut self, now_s: f64) -> Option<u32> {
         if now_s < self.expires_s { None } else { self.limit.take() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reports every 250 ms of a server that runs as many as this of what the limit lets through. Returns how many
+    /// waited there in all, by report.
+    fn run(reported: &mut Reported, from_s: f64, reports: u32, slots: u32) -> u32 {
+        let mut late = 0;
+        for report in 0..reports {
+            let there = reported.limit().unwrap_or(4);
+            let (running, waiting) = (there.min(slots), there.saturating_sub(slots));
+            late += waiting;
+            let now_s = from_s + 0.25 * f64::from(report);
+            reported.on_report(now_s, running, waiting, 1, Some(there));
+        }
+        late
+    }
+
+    #[test]
+    fn a_capacity_is_found_within_some_reports_and_kept_with_few_tries() {
+        for (slots, reports_max) in [(8, 4), (256, 14)] {
+            let mut reported = Reported::default();
+            run(&mut reported, 0.0, reports_max, slots);
+            assert_eq!(reported.limit(), Some(slots));
+            // 60 s.
+            let late = run(&mut reported, 10.0, 240, slots);
+            assert!((1..=8 * (slots / 8)).contains(&late), "{slots}: {late}");
+        }
+    }
+
+    #[test]
+    fn one_report_of_a_moment_is_made_up_for_within_a_second() {
+        let mut reported = Reported::default();
+        run(&mut reported, 0.0, 40, 40);
+        assert_eq!(reported.limit(), Some(40));
+        reported.on_report(10.0, 4, 2, 1, Some(40));
+        assert_eq!(reported.limit(), Some(4));
+        run(&mut reported, 10.25, 4, 40);
+        assert!(reported.limit() >= Some(20), "{reported:?}");
+    }
+
+    #[test]
+    fn a_server_that_changes_its_size_is_followed() {
+        let mut reported = Reported::default();
+        run(&mut reported, 0.0, 40, 32);
+        // Larger requests: fewer of them fit.
+        run(&mut reported, 20.0, 20, 6);
+        assert!((6..=7).contains(&reported.limit().unwrap_or(0)), "{reported:?}");
+        let late = run(&mut reported, 40.0, 160, 6);
+        assert!(late <= 8, "{late}");
+        run(&mut reported, 100.0, 160, 32);
+        assert!(reported.limit() >= Some(32), "{reported:?}");
     }
 }

@@ -167,6 +167,16 @@ impl<T> FairQueue<T> {
     pub fn next<S>(
         &mut self,
         now: Duration,
+        offer: impl FnMut(&T) -> Offer<S>,
+    ) -> Option<Next<T, S>> {
+        self.next_within(Duration::MAX, now, offer)
+    }
+
+    /// Does the same, and lets requests expire that have waited for longer than `wait_max`.
+    pub(super) fn next_within<S>(
+        &mut self,
+        wait_max: Duration,
+        now: Duration,
         mut offer: impl FnMut(&T) -> Offer<S>,
     ) -> Option<Next<T, S>> {
         let guarded = self.guarded_band();
@@ -175,7 +185,7 @@ impl<T> FairQueue<T> {
             let mut after = None;
             while let Some((turn, flow, sequence)) = self.bands[band].candidate(after) {
                 let entry = self.bands[band].item(flow, sequence)?;
-                if entry.until <= now {
+                if entry.until <= now || now.saturating_sub(entry.since) > wait_max {
                     let entry = self.bands[band].remove(flow, sequence)?;
                     return Some(Next::Expired { item: entry.item });
                 }

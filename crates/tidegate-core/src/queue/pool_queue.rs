@@ -119,6 +119,11 @@ impl<T> PoolQueue<T> {
         self.estimate.observe(now, ended, service_us, sent);
     }
 
+    /// Records the totals of responses that began, as [`WaitPredictor::observe_first_bytes`].
+    pub fn observe_first_bytes(&mut self, began: u64, first_byte_us: u64) {
+        self.estimate.observe_first_bytes(began, first_byte_us);
+    }
+
     /// Adds a request to the queue of a pool that has so many requests in flight, if it can be served in time.
     ///
     /// # Errors
@@ -139,7 +144,7 @@ impl<T> PoolQueue<T> {
         if self.config.size == 0 {
             return refuse(arrival.item, NotQueuedReason::Disabled);
         }
-        let target = self.config.target.of(self.estimate.service());
+        let target = self.config.target.of(self.estimate.service(), self.estimate.first_byte());
         let allowed = target.min(arrival.until.saturating_sub(now));
         // The first of a band may always wait until its deadline: a rate says little about the next slot alone.
         let is_judged = own > 0 && !arrival.had_turn;
@@ -162,13 +167,26 @@ impl<T> PoolQueue<T> {
         }
     }
 
+    /// Returns the time after which a request is not worth a slot any more: the target, where responses begin
+    /// long before they end. A batch of streams that ends as a whole would otherwise serve those that waited for
+    /// all of it, and those that arrive meanwhile would wait for the next.
+    fn wait_max(&self) -> Duration {
+        let (service, first_byte) = (self.estimate.service(), self.estimate.first_byte());
+        let target = self.config.target;
+        let streams = first_byte.is_some_and(|first| {
+            let begins_early = |service: Duration| first.mul_f64(target.services) < service;
+            service.is_none_or(begins_early)
+        });
+        if streams { target.of(service, first_byte) } else { Duration::MAX }
+    }
+
     /// Offers slots in the order of service, as [`FairQueue::next`].
     pub fn next<S>(
         &mut self,
         now: Duration,
         offer: impl FnMut(&T) -> Offer<S>,
     ) -> Option<Next<T, S>> {
-        let next = self.queue.next(now, offer);
+        let next = self.queue.next_within(self.wait_max(), now, offer);
         match &next {
             Some(Next::Served { .. }) => self.totals.served += 1,
             Some(Next::Expired { .. }) => self.totals.expired += 1,
@@ -324,6 +342,24 @@ mod tests {
         }
         // 200 ms at 80 a second; 32 would wait for 400 ms.
         assert!((12..=18).contains(&queue.len()), "{}", queue.len());
+    }
+
+    #[test]
+    fn streams_that_waited_for_longer_than_the_target_are_not_served() {
+        let mut queue = PoolQueue::new(PoolQueueConfig::default());
+        // Responses begin after 50 ms; none has ended yet.
+        queue.observe_first_bytes(8, 8 * 50_000);
+        for item in 0..30_u32 {
+            let now = Duration::from_millis(40 * u64::from(item));
+            queue.arrive(Arrival::new(Normal, item), 8, now).expect("nothing is known of its wait");
+        }
+        let now = Duration::from_millis(1_200);
+        let mut left = Vec::new();
+        while let Some(next) = queue.next(now, |_| Offer::Taken(())) {
+            left.extend(matches!(next, Next::Served { .. }).then_some(()));
+        }
+        // Those of the last 200 ms.
+        assert_eq!((left.len(), queue.totals().expired), (5, 25));
     }
 
     #[test]

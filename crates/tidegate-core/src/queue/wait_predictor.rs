@@ -23,17 +23,25 @@ pub struct WaitPredictor {
     ended: u64,
     service_us: u64,
     service_s: Option<f64>,
+    began: u64,
+    first_byte_us: u64,
+    first_byte_s: Option<f64>,
     served: [Rate; 3],
 }
 
 /// The longest wait that is worth it.
 ///
 /// A queue longer than a few services only adds latency under lasting overload; one that is shorter refuses bursts
-/// that would have been served.
+/// that would have been served. Clients of a stream wait for its first byte and not for its end, so that a few
+/// times to the first byte take the place of a few services.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WaitTarget {
-    /// Services of a slot that a request may wait for.
+    /// Services of a slot that a request may wait for, where a response begins at its end; times to the first
+    /// byte where it begins earlier.
     pub services: f64,
+    /// Part of a service that a request may wait for however early responses begin, so that slots which become
+    /// free together find requests that wait.
+    pub service_part: f64,
     /// The least target, for fast services: bursts last longer than they do.
     pub min: Duration,
     /// The greatest target, also while the service time is unknown.
@@ -55,20 +63,28 @@ impl WaitPredictor {
         for (rate, total) in self.served.iter_mut().zip(sent) {
             rate.observe(elapsed_s, total, first);
         }
-        let count = ended.saturating_sub(self.ended) as f64;
-        if count > 0.0 {
-            let seen_s = service_us.saturating_sub(self.service_us) as f64 / 1e6 / count;
-            let weight = (count / MEMORY_SERVICES).min(1.0);
-            let old_s = self.service_s.unwrap_or(seen_s);
-            self.service_s = Some(old_s + weight * (seen_s - old_s));
-        }
+        let count = ended.saturating_sub(self.ended);
+        follow(&mut self.service_s, count, service_us.saturating_sub(self.service_us));
         (self.at_s, self.ended, self.service_us) = (Some(now_s), ended, service_us);
+    }
+
+    /// Records the totals of responses whose body began, and of their times to the first byte in microseconds.
+    pub fn observe_first_bytes(&mut self, began: u64, first_byte_us: u64) {
+        let count = began.saturating_sub(self.began);
+        follow(&mut self.first_byte_s, count, first_byte_us.saturating_sub(self.first_byte_us));
+        (self.began, self.first_byte_us) = (began, first_byte_us);
     }
 
     /// Returns the mean time that a request is in flight, once one has ended.
     #[must_use]
     pub fn service(&self) -> Option<Duration> {
         self.service_s.map(Duration::from_secs_f64)
+    }
+
+    /// Returns the mean time to the first byte of a response, once one has begun.
+    #[must_use]
+    pub fn first_byte(&self) -> Option<Duration> {
+        self.first_byte_s.map(Duration::from_secs_f64)
     }
 
     /// Returns the expected wait of a request with so many ahead of it, in higher bands and in its own, while all
@@ -90,29 +106,39 @@ impl WaitPredictor {
     }
 }
 
+/// Moves a mean towards that of `count` new values with this sum in microseconds.
+fn follow(mean_s: &mut Option<f64>, count: u64, sum_us: u64) {
+    if count > 0 {
+        let seen_s = sum_us as f64 / 1e6 / count as f64;
+        let weight = (count as f64 / MEMORY_SERVICES).min(1.0);
+        let old_s = mean_s.unwrap_or(seen_s);
+        *mean_s = Some(old_s + weight * (seen_s - old_s));
+    }
+}
+
 // === impl WaitTarget ===
 
 impl WaitTarget {
-    /// Returns the target for this service time.
+    /// Returns the target for this service time and this time to the first byte of a response, as far as they are
+    /// known.
     #[must_use]
-    pub fn of(&self, service: Option<Duration>) -> Duration {
-        match service {
-            Some(service) => {
-                let target_s = (service.as_secs_f64() * self.services).min(self.max.as_secs_f64());
-                Duration::from_secs_f64(target_s).max(self.min).min(self.max)
-            }
-            None => self.max,
-        }
+    pub fn of(&self, service: Option<Duration>, first_byte: Option<Duration>) -> Duration {
+        let Some(first_byte) = first_byte.or(service) else { return self.max };
+        let service_s = service.unwrap_or(first_byte).as_secs_f64();
+        let first_byte_s = first_byte.as_secs_f64().min(service_s);
+        let target_s = (first_byte_s * self.services).max(service_s * self.service_part);
+        Duration::from_secs_f64(target_s.min(self.max.as_secs_f64())).max(self.min).min(self.max)
     }
 }
 
 impl Default for WaitTarget {
-    /// Four services, at least 100 ms, at most 5 s.
+    /// Four services or times to the first byte, at least a quarter of a service and 100 ms, at most 5 s.
     fn default() -> Self {
         // Four: Poisson arrivals at 95 % of a few slots rarely queue longer. 100 ms: two rounds of the limit,
-        // which can grow before calm traffic is refused. 5 s: a client that waits has usually given up by then.
+        // which can grow before calm traffic is refused. 5 s: a client that waits has usually given up by then. A
+        // quarter: a batch that ends together finds a quarter of its slots' requests waiting.
         let (min, max) = (Duration::from_millis(100), Duration::from_secs(5));
-        Self { services: 4.0, min, max }
+        Self { services: 4.0, service_part: 0.25, min, max }
     }
 }
 
@@ -153,10 +179,24 @@ mod tests {
         let estimate = WaitPredictor::default();
         assert_eq!(estimate.wait(High, (0, 100), 8), None);
         let target = WaitTarget::default();
-        assert_eq!(target.of(estimate.service()), target.max);
-        assert_eq!(target.of(Some(Duration::from_millis(50))), Duration::from_millis(200));
-        assert_eq!(target.of(Some(Duration::from_millis(1))), target.min);
-        assert_eq!(target.of(Some(Duration::from_secs(30))), target.max);
+        let ms = |ms| Some(Duration::from_millis(ms));
+        assert_eq!(target.of(estimate.service(), None), target.max);
+        assert_eq!(target.of(ms(50), None), Duration::from_millis(200));
+        assert_eq!(target.of(ms(1), None), target.min);
+        assert_eq!(target.of(ms(30_000), None), target.max);
+    }
+
+    #[test]
+    fn the_target_of_streams_follows_their_first_bytes() {
+        let mut estimate = pool(160, 0, 0);
+        estimate.observe_first_bytes(100, 100 * 30_000);
+        assert_eq!(estimate.first_byte(), Some(Duration::from_millis(30)));
+        let ms = |ms| Some(Duration::from_millis(ms));
+        let target = WaitTarget::default();
+        assert_eq!(target.of(ms(1_000), ms(100)), Duration::from_millis(400));
+        assert_eq!(target.of(ms(1_600), ms(30)), Duration::from_millis(400), "a quarter");
+        assert_eq!(target.of(ms(50), ms(50)), Duration::from_millis(200), "as a whole");
+        assert_eq!(target.of(ms(60_000), ms(30)), target.max);
     }
 
     #[test]

@@ -11,8 +11,8 @@ mod thresholds;
 pub use crate::flow::ServiceEstimator;
 pub use availability::{Availability, AvailabilityEntry, FreeSet, Loads, UpstreamState};
 pub use load::{
-    Charge, ChargeRule, ChargeTicket, KvUsage, LoadAccount, LoadReport, OnSilence, RANKS_MAX,
-    RankReport, RankView, Standing, UpstreamAccount, UpstreamLimit, UpstreamTicket,
+    Charge, ChargeRule, ChargeTicket, ExpectedWait, KvUsage, LoadAccount, LoadReport, OnSilence,
+    RANKS_MAX, RankReport, RankView, Standing, UpstreamAccount, UpstreamLimit, UpstreamTicket,
 };
 pub use policy::{
     Answer, Demand, Latency, Overload, Pick, Pool, RouteError, RouteQuery, RoutingPolicy,

@@ -4,3 +4,4 @@
 
 mod policy;
 mod properties;
+mod reports;

@@ -4,9 +4,9 @@ use std::time::Duration;
 use tidegate_core::admission::RetryBounds;
 use tidegate_core::rng::Rng;
 use tidegate_core::routing::{
-    Availability, AvailabilityEntry, BusyThresholds, Charge, ChargeTicket, Demand, LoadAccount,
-    LoadReport, OnSilence, Overload, Pick, Pool, RouteError, RouteQuery, RoutingPolicy,
-    ServiceEstimator, Threshold,
+    Availability, AvailabilityEntry, BusyThresholds, Charge, ChargeTicket, Demand, ExpectedWait,
+    LoadAccount, LoadReport, OnSilence, Overload, Pick, Pool, RouteError, RouteQuery,
+    RoutingPolicy, ServiceEstimator, Threshold,
 };
 
 struct Upstreams {
@@ -72,8 +72,9 @@ impl Pool for Upstreams {
         self.excluded.contains(&index)
     }
 
-    fn cost(&self, index: usize) -> u64 {
-        self.accounts[index].0.outstanding()
+    fn expected_wait(&self, index: usize) -> ExpectedWait {
+        let requests = self.accounts[index].0.outstanding();
+        ExpectedWait { requests, ..ExpectedWait::default() }
     }
 
     fn try_reserve(&mut self, index: usize) -> Option<(usize, ChargeTicket)> {

@@ -102,6 +102,7 @@ impl World {
                     active_prefill_tokens: tokens,
                     running,
                     waiting: None,
+                    tokens_per_block: None,
                 };
                 let at = Duration::from_millis(self.now_ms.saturating_sub(ago_ms));
                 self.account.record_report(rank, report, at);
@@ -129,6 +130,7 @@ proptest! {
             prop_assert_eq!(world.account.outstanding(), world.held.len() as u64);
             prop_assert!(world.account.outstanding() <= most * ranks);
             prop_assert!(world.account.requests() >= world.account.outstanding());
+            prop_assert!(world.account.occupancy() >= world.account.outstanding());
         }
     }
 
@@ -150,6 +152,7 @@ proptest! {
                 active_prefill_tokens: Some(0),
                 running: Some(0),
                 waiting: Some(0),
+                tokens_per_block: None,
             };
             world.account.record_report(rank, idle, late);
         }
@@ -158,6 +161,7 @@ proptest! {
             prop_assert_eq!(view.kv, KvUsage::Blocks { active: 0, total: 1_000 });
             prop_assert_eq!((view.requests, view.prefill_tokens), (0, 0));
         }
+        prop_assert_eq!(world.account.occupancy(), 0);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! mocks.
 
 mod answers;
+mod inference;
 mod isolation;
 mod queue;
 mod reports;

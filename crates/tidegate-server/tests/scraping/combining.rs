@@ -101,3 +101,34 @@ fn there_is_a_most_of_ranks_and_what_is_beyond_is_counted() {
     assert_eq!(scraped.ranks.len(), Scraped::RANKS_MAX);
     assert_eq!(scraped.skipped, 10_000 - Scraped::RANKS_MAX);
 }
+
+#[test]
+fn requests_that_wait_are_added_up_by_reason_where_no_sum_is_told() {
+    let by_reason = "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 8\n\
+                     vllm:num_requests_waiting_by_reason{engine=\"0\",model_name=\"m\",reason=\"capacity\"} 3\n\
+                     vllm:num_requests_waiting_by_reason{engine=\"0\",model_name=\"m\",reason=\"deferred\"} 2\n";
+    assert_eq!(figures(&only_rank(by_reason)), (None, None, Some(8), Some(5)));
+    let both = format!("{by_reason}vllm:num_requests_waiting{{engine=\"0\",model_name=\"m\"}} 4\n");
+    assert_eq!(figures(&only_rank(&both)), (None, None, Some(8), Some(4)), "the sum is told");
+}
+
+#[test]
+fn the_size_of_a_block_is_what_the_server_tells() {
+    let told = |page: &str| {
+        let report = only_rank(page);
+        [report.active_decode_blocks, report.kv_total_blocks, report.tokens_per_block]
+    };
+    let vllm = "vllm:cache_config_info{num_gpu_blocks=\"200\",block_size=\"32\"} 1\n\
+                vllm:kv_cache_usage_perc 0.5\n";
+    assert_eq!(told(vllm), [Some(100), Some(200), Some(32)]);
+    let tokens = "sglang:num_used_tokens 640\nsglang:max_total_num_tokens 6400\n";
+    assert_eq!(told(tokens), [Some(640), Some(6_400), Some(1)]);
+    let labels =
+        format!("{tokens}sglang:cache_config_info{{page_size=\"64\",num_pages=\"100\"}} 1\n");
+    assert_eq!(told(&labels), [Some(10), Some(100), Some(64)]);
+    let gauges = format!("{tokens}sglang:page_size 64\nsglang:num_pages 100\n");
+    assert_eq!(told(&gauges), [Some(10), Some(100), Some(64)]);
+    let trtllm = "trtllm_kv_cache_utilization 0.5\ntrtllm_kv_cache_max_blocks 80\n\
+                  trtllm_kv_cache_tokens_per_block 32\n";
+    assert_eq!(told(trtllm), [Some(40), Some(80), Some(32)]);
+}

@@ -108,8 +108,8 @@ impl<'a> Simulation<'a> {
         self.checks.sent(upstream)?;
         if self.upstreams[upstream].trouble.dead {
             request.outcome = UpstreamOutcome::ConnectFailed;
-            self.fleet.answered(upstream, Answer::Refused, now);
-            self.fleet.set_up(upstream, false);
+            self.fleet.answered(upstream, Answer::Failed, now);
+            self.fleet.set_up(upstream, false, now);
             request.tried.insert(upstream as u16);
             self.offer_again(id);
             return Ok(());
@@ -180,7 +180,7 @@ impl<'a> Simulation<'a> {
         if forgiven {
             request.forgiven += 1;
         } else {
-            self.fleet.answered(upstream, Answer::Refused, now);
+            self.fleet.answered(upstream, Answer::Failed, now);
         }
         if forgiven || (idempotent && self.budget.try_retry(at)) {
             self.offer_again(id);

@@ -276,7 +276,7 @@ impl<'a> Simulation<'a> {
 
     fn probe(&mut self) {
         for (number, upstream) in self.upstreams.iter().enumerate() {
-            self.fleet.set_up(number, !upstream.trouble.dead);
+            self.fleet.set_up(number, !upstream.trouble.dead, self.now);
         }
         self.todo.push_back(Todo::Serve);
         self.plan_again(PROBE_EVERY, Event::Probe);

@@ -58,6 +58,14 @@ fn vllm(model: &str, ranks: &[RankLoad]) -> String {
         "Number of requests waiting to be processed.",
         |load| load.waiting as f64,
     );
+    let name = "vllm:num_requests_waiting_by_reason";
+    page.head(name, "gauge", "Number of requests waiting by reason.");
+    for (rank, load) in ranks.iter().enumerate() {
+        for (reason, count) in [("capacity", load.waiting), ("deferred", 0)] {
+            let labels = format!("engine=\"{rank}\",model_name=\"{model}\",reason=\"{reason}\"");
+            page.series(name, &labels, count as f64);
+        }
+    }
     page.gauge(
         "vllm:kv_cache_usage_perc",
         "KV-cache usage. 1 means 100 percent usage.",
@@ -184,12 +192,6 @@ fn llamacpp(ranks: &[RankLoad]) -> String {
     page.gauge("llamacpp:requests_deferred", "Number of requests deferred.", |load| {
         load.waiting as f64
     });
-    page.gauge(
-        "llamacpp:kv_cache_usage_ratio",
-        "KV-cache usage. 1 means 100 percent usage.",
-        RankLoad::usage,
-    );
-    page.gauge("llamacpp:kv_cache_tokens", "KV-cache tokens.", |load| load.cached_tokens as f64);
     page.text
 }
 

@@ -78,6 +78,9 @@ impl Assignment {
 
     /// Records the upstream's answer: it refused, could not be reached, or began to answer after some time.
     pub fn answered(&self, answer: Answer, now: Duration) {
+        if let Answer::Began(first_byte) = answer {
+            self.model.queue.count_began(first_byte);
+        }
         self.upstream.observe(answer, now);
     }
 

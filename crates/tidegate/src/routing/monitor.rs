@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tidegate_core::admission::RetryBounds;
 use tidegate_core::queue::PoolQueueConfig;
 use tidegate_core::routing::{
-    BusyThresholds, LoadReport, OnSilence, ServiceEstimator, UpstreamLimit,
+    BusyThresholds, LoadReport, OnSilence, ServiceEstimator, Threshold, UpstreamLimit,
 };
 use tokio::sync::Notify;
 
@@ -188,6 +188,15 @@ impl WorkerMonitor {
         }
     }
 
+    /// Returns the thresholds that are set and that an upstream can't be judged by, because it does not report
+    /// what they need.
+    #[must_use]
+    pub fn thresholds_without_data(&self, id: UpstreamId) -> Vec<Threshold> {
+        let table = self.table.load();
+        let upstream = table.upstreams.get(&id);
+        upstream.map(|upstream| table.thresholds_without_data(upstream)).unwrap_or_default()
+    }
+
     /// Sets the ranks of an upstream, by the numbers in its reports.
     pub fn set_ranks(&self, id: UpstreamId, ranks: &[usize]) {
         if let Some(upstream) = self.upstream(id) {
@@ -280,13 +289,9 @@ impl WorkerMonitor {
     /// Returns a snapshot of every upstream.
     #[must_use]
     pub fn upstreams(&self) -> Vec<UpstreamLoad> {
-        let now = self.now();
-        self.table
-            .load()
-            .upstreams
-            .values()
-            .map(|upstream| UpstreamLoad::of(upstream, now))
-            .collect()
+        let (now, table) = (self.now(), self.table.load());
+        let upstreams = table.upstreams.values();
+        upstreams.map(|upstream| UpstreamLoad::of(upstream, &table, now)).collect()
     }
 
     /// Returns a snapshot of every model.

@@ -4,7 +4,7 @@ use super::model::Model;
 use super::upstream::Upstream;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::routing::{self, Availability, Demand};
+use tidegate_core::routing::{self, Availability, Demand, ExpectedWait};
 
 /// The upstreams of one model.
 #[derive(Debug)]
@@ -39,8 +39,8 @@ impl routing::Pool for PoolView<'_> {
         !not.is_empty() && not.contains(&self.pool.members[index].id())
     }
 
-    fn cost(&self, index: usize) -> u64 {
-        self.pool.members.get(index).map_or(u64::MAX, |upstream| upstream.cost(self.now))
+    fn expected_wait(&self, index: usize) -> ExpectedWait {
+        self.pool.members[index].expected_wait(self.now)
     }
 
     fn try_reserve(&mut self, index: usize) -> Option<Assignment> {

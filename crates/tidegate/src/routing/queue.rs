@@ -20,6 +20,8 @@ pub(super) struct ModelQueue {
     sent: [AtomicU64; 3],
     ended: AtomicU64,
     service_us: AtomicU64,
+    began: AtomicU64,
+    first_byte_us: AtomicU64,
 }
 
 /// A request that waits.
@@ -66,6 +68,8 @@ impl ModelQueue {
             sent: Default::default(),
             ended: AtomicU64::new(0),
             service_us: AtomicU64::new(0),
+            began: AtomicU64::new(0),
+            first_byte_us: AtomicU64::new(0),
         }
     }
 
@@ -88,9 +92,14 @@ impl ModelQueue {
 
     /// Counts a request that was in flight for this time.
     pub fn count_ended(&self, service: Duration) {
-        let us = u64::try_from(service.as_micros()).unwrap_or(u64::MAX);
-        self.service_us.fetch_add(us, Ordering::Relaxed);
+        self.service_us.fetch_add(micros(service), Ordering::Relaxed);
         self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a response whose body began after this time.
+    pub fn count_began(&self, first_byte: Duration) {
+        self.first_byte_us.fetch_add(micros(first_byte), Ordering::Relaxed);
+        self.began.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Queues a request, and serves the queue once: a slot may have become free since the request found none.
@@ -108,6 +117,8 @@ impl ModelQueue {
         let sent = [0, 1, 2].map(|band: usize| self.sent[band].load(Ordering::Relaxed));
         let ended = self.ended.load(Ordering::Relaxed);
         queue.observe(now, ended, self.service_us.load(Ordering::Relaxed), sent);
+        let began = self.began.load(Ordering::Relaxed);
+        queue.observe_first_bytes(began, self.first_byte_us.load(Ordering::Relaxed));
         let pushed = queue.arrive(arrival, in_flight, now).map_err(|refused| {
             let NotQueued { reason, position, wait, .. } = refused;
             NotQueued { item: (), reason, position, wait }
@@ -175,6 +186,10 @@ impl ModelQueue {
     fn lock(&self) -> MutexGuard<'_, PoolQueue<Box<dyn Waiter>>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The band of a priority: 0 for High.

@@ -1,4 +1,5 @@
 use super::pool::Pool;
+use super::table::Table;
 use super::upstream::Upstream;
 use serde::Serialize;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use tidegate_core::admission::MessagePriority;
 use tidegate_core::limit::LimitSnapshot;
 use tidegate_core::outbox::QueueState;
 use tidegate_core::queue::{PoolQueue, PoolQueueTotals};
-use tidegate_core::routing::{BusyThresholds, LoadReport, RankReport, RankView};
+use tidegate_core::routing::{BusyThresholds, LoadReport, RankReport, RankView, Threshold};
 
 /// A snapshot of one upstream.
 #[derive(Clone, Debug, Serialize)]
@@ -23,8 +24,10 @@ pub struct UpstreamLoad {
     pub limit: Option<u32>,
     /// The limit that is found, and why it moved last; `None` if it is configured.
     pub found_limit: Option<FoundLimit>,
-    /// The time to the first byte, with refusals counted as slow.
+    /// The time to the first byte of a body, with refusals counted as slow.
     pub latency_us: u64,
+    /// The thresholds that are set and can't be checked, because it does not report what they need.
+    pub thresholds_without_data: Vec<Threshold>,
     /// The models that it serves; `None` for any.
     pub models: Option<Vec<String>>,
     /// The ranks, by number.
@@ -111,7 +114,7 @@ pub struct QueueLoad {
 // === impl UpstreamLoad ===
 
 impl UpstreamLoad {
-    pub(super) fn of(upstream: &Upstream, now: Duration) -> Self {
+    pub(super) fn of(upstream: &Upstream, table: &Table, now: Duration) -> Self {
         let rank = |RankReport { rank, report, reported_at, view }| RankStats {
             rank,
             report,
@@ -132,6 +135,7 @@ impl UpstreamLoad {
             found_limit,
             in_flight: upstream.in_flight(),
             latency_us: upstream.latency_us(now),
+            thresholds_without_data: table.thresholds_without_data(upstream),
             models: upstream.models().map(|names| names.iter().map(ToString::to_string).collect()),
             ranks,
         }

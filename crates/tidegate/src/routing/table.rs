@@ -3,7 +3,7 @@ use super::pool::Pool;
 use super::upstream::{Membership, Upstream, UpstreamId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate_core::routing::{Availability, RoutingPolicy};
+use tidegate_core::routing::{Availability, RoutingPolicy, Threshold};
 
 /// The upstreams of every model at one moment. Replaced as a whole on a change; readers keep the one they loaded.
 #[derive(Debug)]
@@ -93,6 +93,23 @@ impl Table {
     pub fn pools(&self) -> impl Iterator<Item = &Arc<Pool>> {
         let any = self.by_model.is_empty() || self.several;
         self.by_model.values().chain(any.then_some(&self.all))
+    }
+
+    /// Returns the thresholds of an upstream's pools that can't be checked, because it does not report what they
+    /// need.
+    pub fn thresholds_without_data(&self, upstream: &Upstream) -> Vec<Threshold> {
+        let has_it = |pool: &&Arc<Pool>| pool.members.iter().any(|one| one.id() == upstream.id());
+        let mut missing: Vec<_> = self
+            .pools()
+            .filter(has_it)
+            .filter_map(|pool| {
+                let thresholds = pool.model.thresholds();
+                upstream.with_account(|account| account.load().without_data(&thresholds))
+            })
+            .collect();
+        missing.sort_unstable();
+        missing.dedup();
+        missing
     }
 
     /// Gives each upstream its entries in the pools that it belongs to.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tidegate_core::limit::UpstreamOutcome;
 use tidegate_core::routing::{
-    Answer, Availability, AvailabilityEntry, Charge, Latency, LoadReport, OnSilence, Standing,
-    UpstreamAccount, UpstreamLimit, UpstreamTicket,
+    Answer, Availability, AvailabilityEntry, Charge, ExpectedWait, Latency, LoadReport, OnSilence,
+    Standing, UpstreamAccount, UpstreamLimit, UpstreamTicket,
 };
 
 /// The identity of an upstream within its monitor.
@@ -26,8 +26,14 @@ pub struct Upstream {
     pools: ArcSwap<Vec<Arc<Model>>>,
     in_flight: AtomicU64,
     requests: AtomicU64,
+    occupancy: AtomicU64,
+    /// The capacity, 0 for unknown, and in the highest bit whether it reports a queue.
+    capacity: AtomicU64,
     latency: [AtomicU64; 2],
 }
+
+/// Bit of an upstream that reports a queue.
+const QUEUE: u64 = 1 << 63;
 
 #[derive(Debug)]
 struct State {
@@ -66,6 +72,8 @@ impl Upstream {
             state: Mutex::new(State { account, up: true, models: None, memberships }),
             in_flight: AtomicU64::new(0),
             requests: AtomicU64::new(0),
+            occupancy: AtomicU64::new(0),
+            capacity: AtomicU64::new(0),
             latency: Latency::default().into_words().map(AtomicU64::new),
         }
     }
@@ -100,9 +108,15 @@ impl Upstream {
         self.latency().estimate_at(now)
     }
 
-    /// Returns the expected wait of another request: in flight times latency.
-    pub(super) fn cost(&self, now: Duration) -> u64 {
-        (self.in_flight() + 1).saturating_mul(self.latency_us(now))
+    /// Returns what is known of the wait of another request.
+    pub(super) fn expected_wait(&self, now: Duration) -> ExpectedWait {
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        ExpectedWait {
+            requests: self.occupancy.load(Ordering::Relaxed),
+            capacity: u32::try_from(capacity & !QUEUE).ok().filter(|capacity| *capacity > 0),
+            latency_us: self.latency().known_at(now),
+            has_queue: capacity & QUEUE != 0,
+        }
     }
 
     /// Returns `true` if it counts as reachable.
@@ -166,12 +180,17 @@ impl Upstream {
 
     /// Returns `true` if the state changed.
     pub(super) fn set_up(&self, up: bool) -> bool {
-        let changed = self.change(|state| std::mem::replace(&mut state.up, up) != up);
-        if changed && up {
-            // One that comes back is used at once: how it failed says nothing about it now.
-            self.store_latency(Latency::default());
-        }
-        self.serve_waiting(self.now());
+        let now = self.now();
+        let changed = self.change(|state| {
+            let changed = std::mem::replace(&mut state.up, up) != up;
+            if changed && up {
+                // One that comes back is used at once: how it failed says nothing about it now.
+                state.account.recover(now);
+                self.store_latency(Latency::default());
+            }
+            changed
+        });
+        self.serve_waiting(now);
         changed
     }
 
@@ -232,10 +251,18 @@ impl Upstream {
     }
 
     pub(super) fn observe(&self, answer: Answer, now: Duration) {
-        let _state = self.lock();
-        let mut latency = self.latency();
-        latency.observe(answer, now);
-        self.store_latency(latency);
+        let is_only_probed = {
+            let state = self.lock();
+            let mut latency = self.latency();
+            latency.observe(answer, now);
+            self.store_latency(latency);
+            state.account.is_only_probed()
+        };
+        // A stream may go on for long: its beginning shows that the upstream is back.
+        if is_only_probed && matches!(answer, Answer::Began(_)) {
+            self.change(|state| state.account.recover(now));
+            self.serve_waiting(now);
+        }
     }
 
     fn store_latency(&self, latency: Latency) {
@@ -259,6 +286,10 @@ impl Upstream {
         self.in_flight.store(state.account.load().outstanding(), Ordering::Relaxed);
         let requests = state.account.load().requests();
         self.requests.store(requests, Ordering::Relaxed);
+        let wait = state.account.expected_wait(None);
+        self.occupancy.store(wait.requests, Ordering::Relaxed);
+        let queue = if wait.has_queue { QUEUE } else { 0 };
+        self.capacity.store(u64::from(wait.capacity.unwrap_or(0)) | queue, Ordering::Relaxed);
         state.publish(requests);
         result
     }

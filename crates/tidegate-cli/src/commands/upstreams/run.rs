@@ -17,7 +17,7 @@ pub fn run(flags: &UpstreamsFlags) -> Result<(), Failure> {
             let both = json!({ "upstreams": stats["upstreams"], "models": stats["models"] });
             format!("{both:#}\n")
         }
-        false => format!("{}\n{}", upstreams(&stats), queues(&stats)),
+        false => format!("{}{}\n{}", upstreams(&stats), warnings(&stats), queues(&stats)),
     };
     print(&text);
     Ok(())
@@ -54,6 +54,20 @@ fn upstreams(stats: &Value) -> String {
         ]);
     }
     aligned(&lines, |column| matches!(column, 2 | 3 | 5 | 6))
+}
+
+/// A line for each threshold that is set and can't be checked at an upstream.
+fn warnings(stats: &Value) -> String {
+    let mut lines = String::new();
+    for upstream in array(&stats["upstreams"]) {
+        for threshold in array(&upstream["load"]["thresholds_without_data"]) {
+            let (name, threshold) = (text(&upstream["name"]), text(threshold));
+            lines += &format!(
+                "warning: {name} does not report its KV cache: {threshold} is not checked there\n"
+            );
+        }
+    }
+    lines
 }
 
 fn queues(stats: &Value) -> String {
@@ -102,7 +116,8 @@ mod tests {
         let stats = json!({
             "upstreams": [
                 { "name": "a:1", "up": true, "in_flight": 3, "sent": 70, "failed": 0,
-                  "load": { "limit": 8, "found_limit": null } },
+                  "load": { "limit": 8, "found_limit": null,
+                            "thresholds_without_data": ["active_decode_blocks"] } },
                 { "name": "b:1", "up": true, "in_flight": 0, "sent": 9, "failed": 9,
                   "load": { "limit": 0, "found_limit": found } },
                 { "name": "c:1", "up": false, "in_flight": 0, "sent": 0, "failed": 1,
@@ -120,6 +135,8 @@ mod tests {
         assert_eq!(lines[1], "a:1|up|3|8|configured|70|0");
         assert_eq!(lines[2], "b:1|no response|0|0|breaker open|9|9");
         assert_eq!(lines[3], "c:1|down|0|off|-|0|1");
+        let warning = "warning: a:1 does not report its KV cache: active_decode_blocks is not checked there\n";
+        assert_eq!(warnings(&stats), warning);
         let queues = queues(&stats);
         for part in ["high 1, normal 2, low 0", "healthy", "51.2 ms", "10", "7", "5"] {
             assert!(queues.contains(part), "{part}: {queues}");

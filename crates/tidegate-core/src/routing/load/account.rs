@@ -109,9 +109,22 @@ impl LoadAccount {
         (self.limit, self.limits_all_senders) = (Some(limit), true);
     }
 
-    /// Returns the expected cost of a request here: the guess, corrected by the cost of earlier requests.
+    /// Returns the guess in blocks of the size that the upstream reports, if it does.
+    fn resized(&self, guess: Charge) -> Charge {
+        let size = self.ranks.iter().find_map(|(_, rank)| rank.report()?.tokens_per_block);
+        match size {
+            Some(tokens) if tokens > 0 => {
+                Charge::new(guess.prefill_tokens.div_ceil(tokens), guess.prefill_tokens)
+            }
+            _ => guess,
+        }
+    }
+
+    /// Returns the expected cost of a request here: the guess in the upstream's own blocks, corrected by the cost
+    /// of earlier requests.
     #[must_use]
     pub fn estimate(&self, guess: Charge) -> Charge {
+        let guess = self.resized(guess);
         let factor = self.blocks_for_each_guessed.unwrap_or(1.0);
         Charge::new((guess.blocks as f64 * factor).round() as u64, guess.prefill_tokens)
     }
@@ -233,6 +246,31 @@ impl LoadAccount {
         self.ranks.iter().map(|(_, rank)| rank.view().requests).sum()
     }
 
+    /// Returns the number of requests at the upstream, each counted once: those that have not ended, and as many
+    /// of other senders as its reports must include.
+    #[must_use]
+    pub fn occupancy(&self) -> u64 {
+        self.ranks.iter().map(|(_, rank)| rank.occupancy()).sum()
+    }
+
+    /// Returns `true` if a valid report has requests in the upstream's own queue.
+    #[must_use]
+    pub fn has_queue(&self) -> bool {
+        let waits = |rank: &RankLoad| rank.report().and_then(|report| report.waiting);
+        self.ranks.iter().any(|(_, rank)| waits(rank).is_some_and(|waiting| waiting > 0))
+    }
+
+    /// Returns the threshold of these that can't be checked here, because no rank reports its KV cache. Tokens and
+    /// requests are counted by the sender itself.
+    #[must_use]
+    pub fn without_data(&self, thresholds: &BusyThresholds) -> Option<Threshold> {
+        let tells_kv =
+            |rank: &RankLoad| rank.report().is_some_and(|report| report.kv() != KvUsage::Unknown);
+        let is_unknown = || !self.ranks.iter().any(|(_, rank)| tells_kv(rank));
+        let is_set = thresholds.active_decode_blocks.is_some();
+        (is_set && is_unknown()).then_some(Threshold::ActiveDecodeBlocks)
+    }
+
     /// Returns the state of every rank.
     pub fn ranks(&self) -> impl ExactSizeIterator<Item = RankReport> {
         self.ranks.iter().map(|(number, rank)| RankReport {
@@ -251,7 +289,7 @@ impl LoadAccount {
 
     fn is_at_limit(&self) -> bool {
         let there = || match self.limits_all_senders {
-            true => self.requests(),
+            true => self.occupancy(),
             false => self.outstanding(),
         };
         self.limit.is_some_and(|limit| there() >= u64::from(limit))
@@ -276,8 +314,9 @@ impl LoadAccount {
     }
 
     fn charge_rank(&mut self, index: usize, charge: Charge, guess: Charge) -> ChargeTicket {
+        let guessed = self.resized(guess).blocks;
         let (number, rank) = &mut self.ranks[index];
-        ChargeTicket { rank: *number, part: rank.charge(charge, guess.blocks) }
+        ChargeTicket { rank: *number, part: rank.charge(charge, guessed) }
     }
 
     fn rank(&mut self, number: usize) -> Option<&mut RankLoad> {

@@ -4,6 +4,7 @@
 
 mod account;
 mod charge;
+mod expected_wait;
 mod rank;
 mod report;
 mod sums;
@@ -12,6 +13,7 @@ mod view;
 
 pub use account::{ChargeTicket, LoadAccount, OnSilence, RANKS_MAX, RankReport, Standing};
 pub use charge::{Charge, ChargeRule};
+pub use expected_wait::ExpectedWait;
 pub use report::{KvUsage, LoadReport};
 pub use upstream_account::{UpstreamAccount, UpstreamLimit, UpstreamTicket};
 pub use view::RankView;

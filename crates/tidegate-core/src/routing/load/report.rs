@@ -13,6 +13,8 @@ pub struct LoadReport {
     pub running: Option<u64>,
     /// Requests in the server's own queue.
     pub waiting: Option<u64>,
+    /// Tokens in a block, told with the number of blocks.
+    pub tokens_per_block: Option<u64>,
 }
 
 /// The use of a KV cache.
@@ -42,6 +44,15 @@ impl LoadReport {
             (Some(active), Some(total)) => KvUsage::Blocks { active, total },
             _ => KvUsage::Unknown,
         }
+    }
+
+    /// Returns the blocks that the requests in the server's own queue will take: as many for each as a running
+    /// request has now, and at least one. Blocks in use include none of theirs.
+    #[must_use]
+    pub fn waiting_blocks(&self) -> u64 {
+        let active = self.active_decode_blocks.unwrap_or(0);
+        let each = active.checked_div(self.running.unwrap_or(0)).unwrap_or(1).max(1);
+        self.waiting.unwrap_or(0).saturating_mul(each)
     }
 
     /// Returns the requests at the server, executing and queued; `None` when it reports neither.
@@ -75,6 +86,20 @@ mod tests {
         assert_eq!(of(None, Some(0)).kv(), KvUsage::NotReady);
         assert_eq!(of(Some(0), Some(9)).kv(), KvUsage::Blocks { active: 0, total: 9 });
         assert_eq!(of(Some(0), None).kv(), KvUsage::Unknown);
+    }
+
+    #[test]
+    fn waiting_requests_take_what_running_ones_have() {
+        let of = |active, running, waiting| LoadReport {
+            active_decode_blocks: active,
+            running,
+            waiting,
+            ..LoadReport::default()
+        };
+        assert_eq!(of(Some(80), Some(8), Some(3)).waiting_blocks(), 30);
+        assert_eq!(of(Some(80), Some(8), None).waiting_blocks(), 0);
+        assert_eq!(of(Some(0), Some(0), Some(3)).waiting_blocks(), 3);
+        assert_eq!(of(None, None, Some(u64::MAX)).waiting_blocks(), u64::MAX);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 use super::account::{ChargeTicket, LoadAccount, OnSilence, Standing};
 use super::charge::Charge;
+use super::expected_wait::ExpectedWait;
 use super::report::LoadReport;
 use crate::limit::{ConcurrencyLimit, LimitConfig, LimitSnapshot, Started, UpstreamOutcome};
 use crate::routing::thresholds::BusyThresholds;
@@ -68,6 +69,35 @@ impl UpstreamAccount {
     #[must_use]
     pub fn found_limit(&self) -> Option<LimitSnapshot> {
         self.found.as_ref().map(|found| found.snapshot())
+    }
+
+    /// Returns what is known of the wait of one more request, with this latency. The capacity is a limit that is
+    /// configured or reported: one that is found by experiments changes with them.
+    #[must_use]
+    pub fn expected_wait(&self, latency_us: Option<u64>) -> ExpectedWait {
+        let is_capacity = self.found.as_ref().is_none_or(|found| found.is_reported());
+        ExpectedWait {
+            requests: self.load.occupancy(),
+            capacity: self.load.limit().filter(|_| is_capacity),
+            latency_us,
+            has_queue: self.load.has_queue(),
+        }
+    }
+
+    /// Returns `true` while the upstream does not respond and is only probed.
+    #[must_use]
+    pub fn is_only_probed(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| found.is_open())
+    }
+
+    /// Records that the upstream is back: it was reached again, or began to respond. A limit that was closed by
+    /// the outage resumes at half of what it was. Returns `true` if it did.
+    pub fn recover(&mut self, now: Duration) -> bool {
+        let is_back = self.found.as_mut().is_some_and(|found| found.on_recovery(now));
+        if is_back {
+            self.enforce(now);
+        }
+        is_back
     }
 
     /// Charges a request within the limit and the thresholds.
@@ -232,6 +262,32 @@ mod tests {
         assert_eq!(account.load().limit(), Some(12));
         assert!(fill(&mut account, ms(11)).is_empty(), "other senders fill it");
         assert_eq!(account.found_limit().map(|found| found.last_move.label()), Some("reported"));
+    }
+
+    #[test]
+    fn an_upstream_that_is_back_is_used_at_once() {
+        let mut account = auto();
+        let report = LoadReport { running: Some(12), waiting: Some(3), ..LoadReport::default() };
+        account.record_report(0, report, ms(10), ms(10));
+        let idle = LoadReport { running: Some(0), waiting: Some(0), ..LoadReport::default() };
+        account.record_report(0, idle, ms(200), ms(200));
+        let streams = fill(&mut account, ms(300));
+        assert_eq!(streams.len(), 12);
+        let (cut, stuck) = streams.into_iter().enumerate().partition::<Vec<_>, _>(|(n, _)| *n < 11);
+        for (_, ticket) in cut {
+            account.release(ticket, UpstreamOutcome::ConnectFailed, true, ms(400));
+        }
+        assert!(account.found_limit().is_some_and(|found| found.open), "all its streams broke");
+        assert!(account.recover(ms(500)));
+        assert!(!account.recover(ms(500)), "once");
+        let found = account.found_limit().expect("auto");
+        assert_eq!((found.open, found.limit), (false, 6), "half of what it was");
+        assert_eq!(fill(&mut account, ms(500)).len(), 5, "one of the old ones is still there");
+        for (_, ticket) in stuck {
+            account.release(ticket, UpstreamOutcome::ConnectFailed, true, ms(600));
+        }
+        let found = account.found_limit().expect("auto");
+        assert_eq!((found.open, found.in_flight), (false, 5), "its end does not count");
     }
 
     #[test]

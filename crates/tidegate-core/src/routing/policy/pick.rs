@@ -1,11 +1,12 @@
 use crate::routing::availability::{FreeSet, Loads};
+use crate::routing::load::ExpectedWait;
 use serde::{Deserialize, Serialize};
 
 /// The choice among upstreams that have room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pick {
-    /// The better of two drawn at random, by requests in flight times latency.
+    /// The better of two drawn at random, by their [expected waits](ExpectedWait).
     #[default]
     PowerOfTwo,
     /// Each in turn.
@@ -25,8 +26,8 @@ impl Pick {
     pub const ALL: [Self; 5] =
         [Self::PowerOfTwo, Self::RoundRobin, Self::Random, Self::LeastLoaded, Self::Direct];
 
-    /// Chooses among the members of `free`, with their loads, their costs, a random number and the number of this
-    /// turn.
+    /// Chooses among the members of `free`, with their loads, their expected waits, a random number and the
+    /// number of this turn.
     ///
     /// Returns `None` when the set is empty, also because the last member left meanwhile.
     #[must_use]
@@ -34,12 +35,12 @@ impl Pick {
         self,
         free: &FreeSet,
         loads: &Loads,
-        cost: impl Fn(usize) -> u64,
+        wait: impl Fn(usize) -> ExpectedWait,
         draw: u64,
         turn: u64,
     ) -> Option<usize> {
         match self {
-            Self::PowerOfTwo | Self::Direct => better_of_two(free, cost, draw),
+            Self::PowerOfTwo | Self::Direct => better_of_two(free, wait, draw),
             Self::RoundRobin => {
                 let size = free.len().max(1) as u64;
                 free.nth((turn % size) as usize).or_else(|| free.next_from(0))
@@ -53,7 +54,7 @@ impl Pick {
     }
 }
 
-fn better_of_two(free: &FreeSet, cost: impl Fn(usize) -> u64, draw: u64) -> Option<usize> {
+fn better_of_two(free: &FreeSet, wait: impl Fn(usize) -> ExpectedWait, draw: u64) -> Option<usize> {
     let size = free.len();
     if size < 2 {
         return free.next_from(0);
@@ -65,7 +66,7 @@ fn better_of_two(free: &FreeSet, cost: impl Fn(usize) -> u64, draw: u64) -> Opti
         (Some(a), Some(b)) => (a, b),
         (one, other) => return one.or(other).or_else(|| free.next_from(0)),
     };
-    Some(if cost(a) <= cost(b) { a } else { b })
+    Some(if wait(a).compare(&wait(b)).is_le() { a } else { b })
 }
 
 #[cfg(test)]
@@ -76,7 +77,8 @@ mod tests {
     fn choose(pick: Pick, free: &FreeSet, costs: &[u64], draw: u64, turn: u64) -> Option<usize> {
         let loads = Loads::new(costs.len());
         free.iter().for_each(|number| loads.set(number, Some(costs[number])));
-        pick.choose(free, &loads, |number| costs[number], draw, turn)
+        let wait = |number: usize| ExpectedWait { requests: costs[number], ..Default::default() };
+        pick.choose(free, &loads, wait, draw, turn)
     }
 
     fn all(size: usize) -> FreeSet {

@@ -1,5 +1,6 @@
 use super::demand::Demand;
 use crate::routing::availability::Availability;
+use crate::routing::load::ExpectedWait;
 use std::time::Duration;
 
 /// The upstreams of one model, as [`RoutingPolicy`](super::RoutingPolicy) sees them for one request.
@@ -16,8 +17,8 @@ pub trait Pool {
     /// Returns `true` if the request was already tried at this upstream.
     fn is_excluded(&self, index: usize) -> bool;
 
-    /// Returns the expected wait at an upstream: in flight times latency. Lower is better.
-    fn cost(&self, index: usize) -> u64;
+    /// Returns what is known of the wait at an upstream.
+    fn expected_wait(&self, index: usize) -> ExpectedWait;
 
     /// Reserves a slot at an upstream within its thresholds and limit, in one step with the check.
     fn try_reserve(&mut self, index: usize) -> Option<Self::Reservation>;

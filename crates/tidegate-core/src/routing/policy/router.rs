@@ -95,7 +95,8 @@ impl RoutingPolicy {
         let left = |index: &usize| !pool.is_excluded(*index);
         // No upstream has room, so none has the fewest requests: the better of two is as good.
         let loads = pool.availability().loads();
-        let two = Pick::PowerOfTwo.choose(up, loads, |index| pool.cost(index), query.draw, 0);
+        let two =
+            Pick::PowerOfTwo.choose(up, loads, |index| pool.expected_wait(index), query.draw, 0);
         two.filter(left).or_else(|| up.iter().find(left))
     }
 
@@ -130,7 +131,7 @@ impl RoutingPolicy {
         };
         let availability = pool.availability();
         let (free, loads) = (availability.free(), availability.loads());
-        self.pick.choose(free, loads, |index| pool.cost(index), draw, turn)
+        self.pick.choose(free, loads, |index| pool.expected_wait(index), draw, turn)
     }
 
     /// Tries the upstreams that are down when none that is up is left to try; otherwise refuses.

@@ -32,15 +32,26 @@ pub(super) enum Meaning {
     KvUsed,
     /// Blocks there are.
     KvTotal,
-    /// Blocks there are, in this label of an info metric.
-    KvTotalLabel(&'static str),
+    /// Tokens of it in use.
+    KvUsedTokens,
+    /// Tokens there are room for.
+    KvTotalTokens,
+    /// Tokens in a block.
+    BlockTokens,
+    /// Blocks there are and the tokens in each, in these labels of an info metric.
+    KvLabels { blocks: &'static str, tokens: &'static str },
     /// Tokens that are being prefilled.
     PrefillTokens,
     /// Requests that are being worked on.
     Running,
     /// Requests that wait.
     Waiting,
+    /// Requests that wait for one of several reasons, by its number.
+    WaitingFor(usize),
 }
+
+/// The reasons for which requests wait, apart, at servers that tell them.
+pub(super) const WAIT_REASONS: usize = 2;
 
 /// The metrics of one kind of server that begin alike: `vllm:…`, or `vllm_…` where a colon was not welcome on
 /// the way (Ray, OpenTelemetry).
@@ -61,10 +72,10 @@ pub(super) struct Row {
 
 /// All ratios are 0 … 1, also those that are called a percentage.
 ///
-/// Note: vLLM reports the blocks of all engines of a data-parallel group as the `num_gpu_blocks` of
-/// each, so that only the ratio to it is worth something. SGLang counts tokens, which are its blocks unless
-/// `--page-size` says otherwise; its `token_usage` is that of the fullest of several pools in hybrid models.
-/// TGI tells nothing of its cache, and llama.cpp does so no more since May 2025.
+/// Note: vLLM reports the blocks of all engines of a data-parallel group as the `num_gpu_blocks` of each, so
+/// that only the ratio to it is worth something. SGLang counts tokens, and its blocks are pages, of which it
+/// tells the size in an info metric, and since 0.5.11 in gauges; its `token_usage` is that of the fullest of
+/// several pools in hybrid models. TGI tells nothing of its cache, and llama.cpp does so no more since May 2025.
 const FAMILIES: &[Family] = {
     use Meaning::*;
     &[
@@ -85,9 +96,11 @@ const FAMILIES: &[Family] = {
             rows: &[
                 row("kv_cache_usage_perc", KvRatio),
                 row("gpu_cache_usage_perc", KvRatio),
-                row("cache_config_info", KvTotalLabel("num_gpu_blocks")),
+                row("cache_config_info", VLLM_CACHE),
                 row("num_requests_running", Running),
                 row("num_requests_waiting", Waiting),
+                part("num_requests_waiting_by_reason", ("reason", "capacity"), WaitingFor(0)),
+                part("num_requests_waiting_by_reason", ("reason", "deferred"), WaitingFor(1)),
             ],
         },
         Family {
@@ -95,8 +108,11 @@ const FAMILIES: &[Family] = {
             prefix: "sglang",
             rows: &[
                 row("token_usage", KvRatio),
-                row("num_used_tokens", KvUsed),
-                row("max_total_num_tokens", KvTotal),
+                row("num_used_tokens", KvUsedTokens),
+                row("max_total_num_tokens", KvTotalTokens),
+                row("cache_config_info", SGLANG_CACHE),
+                row("page_size", BlockTokens),
+                row("num_pages", KvTotal),
                 row("num_running_reqs", Running),
                 row("num_queue_reqs", Waiting),
             ],
@@ -108,6 +124,7 @@ const FAMILIES: &[Family] = {
                 row("kv_cache_utilization", KvRatio),
                 row("kv_cache_used_blocks", KvUsed),
                 row("kv_cache_max_blocks", KvTotal),
+                row("kv_cache_tokens_per_block", BlockTokens),
                 row("total_context_tokens", PrefillTokens),
                 row("num_requests_running", Running),
                 row("num_requests_waiting", Waiting),
@@ -120,6 +137,7 @@ const FAMILIES: &[Family] = {
                 part("kv_cache_block_metrics", ("kv_cache_block_type", "fraction"), KvRatio),
                 part("kv_cache_block_metrics", ("kv_cache_block_type", "used"), KvUsed),
                 part("kv_cache_block_metrics", ("kv_cache_block_type", "max"), KvTotal),
+                part("kv_cache_block_metrics", ("kv_cache_block_type", "tokens_per"), BlockTokens),
                 part("inflight_batcher_metrics", TRITON_CONTEXT_TOKENS, PrefillTokens),
                 part("request_metrics", ("request_type", "active"), Running),
                 part("request_metrics", ("request_type", "waiting"), Waiting),
@@ -141,6 +159,9 @@ const FAMILIES: &[Family] = {
         },
     ]
 };
+
+const VLLM_CACHE: Meaning = Meaning::KvLabels { blocks: "num_gpu_blocks", tokens: "block_size" };
+const SGLANG_CACHE: Meaning = Meaning::KvLabels { blocks: "num_pages", tokens: "page_size" };
 
 const TRITON_CONTEXT_TOKENS: (&str, &str) =
     ("inflight_batcher_specific_metric", "total_context_tokens");

@@ -121,7 +121,14 @@ impl Scraper {
         let mut may_repeat = true;
         loop {
             let endpoint = upstream.endpoint();
-            let mut connection = self.pool.checkout(endpoint, HttpVersion::Any).await?;
+            let mut connection = match self.pool.checkout(endpoint, HttpVersion::Any).await {
+                Ok(connection) => connection,
+                Err(error) => {
+                    // Seen between two probes: it is used again as soon as it is back.
+                    upstream.note(Some(&error));
+                    return Err(error.into());
+                }
+            };
             if !connection.was_reused() {
                 upstream.note(None);
             }

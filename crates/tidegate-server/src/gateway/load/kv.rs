@@ -15,6 +15,11 @@ pub(super) struct Kv {
     pub ratio: Option<f64>,
     pub used: Option<u64>,
     pub total: Option<u64>,
+    /// The same in tokens, for a server that counts those.
+    pub used_tokens: Option<u64>,
+    pub total_tokens: Option<u64>,
+    /// Tokens in a block.
+    pub block_tokens: Option<u64>,
 }
 
 // === impl Kv ===
@@ -25,6 +30,24 @@ impl Kv {
     /// When both a ratio and a number of blocks are told, the fuller of the two speaks: a server with several
     /// pools may count the blocks of one and tell the ratio of the fullest.
     pub fn fill(self, report: &mut LoadReport) {
+        self.in_blocks().fill_blocks(report);
+    }
+
+    /// Converts tokens to blocks. Where the size of a block is not told, a token is a block.
+    fn in_blocks(self) -> Self {
+        if self.used_tokens.is_none() && self.total_tokens.is_none() {
+            return self;
+        }
+        let size = self.block_tokens.filter(|tokens| *tokens > 0).unwrap_or(1);
+        Self {
+            used: self.used.or(self.used_tokens.map(|tokens| tokens.div_ceil(size))),
+            total: self.total.or(self.total_tokens.map(|tokens| tokens / size)),
+            block_tokens: Some(size),
+            ..self
+        }
+    }
+
+    fn fill_blocks(self, report: &mut LoadReport) {
         // A cache of no blocks that is in use is a total that nobody set.
         let total = self.total.filter(|total| *total > 0 || !self.is_in_use());
         let total = total.or(self.ratio.map(|_| PER_MILLE));
@@ -36,6 +59,9 @@ impl Kv {
         let used = self.used.filter(|_| self.total == total);
         report.active_decode_blocks = by_ratio.max(used);
         report.kv_total_blocks = total;
+        // A share of a thousand is no block of this size.
+        let is_of_blocks = total.is_some() && self.total == total;
+        report.tokens_per_block = self.block_tokens.filter(|tokens| is_of_blocks && *tokens > 0);
     }
 
     fn is_in_use(self) -> bool {
@@ -64,8 +90,23 @@ mod tests {
         total: Option<u64>,
     ) -> (Option<u64>, Option<u64>) {
         let mut report = LoadReport::default();
-        Kv { ratio, used, total }.fill(&mut report);
+        Kv { ratio, used, total, ..Kv::default() }.fill(&mut report);
         (report.active_decode_blocks, report.kv_total_blocks)
+    }
+
+    #[test]
+    fn tokens_become_blocks_of_the_size_that_is_told() {
+        let kv = Kv { used_tokens: Some(130), total_tokens: Some(6_400), ..Kv::default() };
+        let blocks = |kv: Kv| {
+            let mut report = LoadReport::default();
+            kv.fill(&mut report);
+            [report.active_decode_blocks, report.kv_total_blocks, report.tokens_per_block]
+        };
+        assert_eq!(blocks(kv), [Some(130), Some(6_400), Some(1)]);
+        assert_eq!(blocks(Kv { block_tokens: Some(64), ..kv }), [Some(3), Some(100), Some(64)]);
+        assert_eq!(blocks(Kv { block_tokens: Some(0), ..kv }), [Some(130), Some(6_400), Some(1)]);
+        let share = Kv { ratio: Some(0.5), block_tokens: Some(16), ..Kv::default() };
+        assert_eq!(blocks(share), [Some(500), Some(1_000), None], "no blocks of the server");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From a metrics page to what each rank says of its load.
 
-use super::dialect::{Family, Meaning, Row, ServerKind};
+use super::dialect::{Family, Meaning, Row, ServerKind, WAIT_REASONS};
 use super::kv::{self, Kv};
 use super::prometheus::{Sample, Samples};
 use std::borrow::Cow;
@@ -29,6 +29,8 @@ struct Engine<'a> {
     prefill_tokens: Option<u64>,
     running: Option<u64>,
     waiting: Option<u64>,
+    /// The same by reason: their sum is taken where no sum is told.
+    waiting_for: [Option<u64>; WAIT_REASONS],
 }
 
 /// The engines of a page, while it is read.
@@ -176,6 +178,8 @@ impl<'a> Engines<'a> {
             let only_one = engines.iter().filter(|engine| whole.covers(engine)).count() == 1;
             for engine in engines.iter_mut().filter(|engine| whole.covers(engine)) {
                 engine.kv.total = engine.kv.total.or(whole.kv.total);
+                engine.kv.total_tokens = engine.kv.total_tokens.or(whole.kv.total_tokens);
+                engine.kv.block_tokens = engine.kv.block_tokens.or(whole.kv.block_tokens);
                 if only_one {
                     engine.fill_from(whole);
                 }
@@ -189,8 +193,16 @@ impl<'a> Engines<'a> {
 
 impl<'a> Engine<'a> {
     fn new(kind: ServerKind, rank: Option<u32>, model: Cow<'a, str>) -> Self {
-        let kv = Kv::default();
-        Self { kind, rank, model, kv, prefill_tokens: None, running: None, waiting: None }
+        Self {
+            kind,
+            rank,
+            model,
+            kv: Kv::default(),
+            prefill_tokens: None,
+            running: None,
+            waiting: None,
+            waiting_for: [None; WAIT_REASONS],
+        }
     }
 
     /// Of two figures the higher one stays: `None` is the lowest.
@@ -203,14 +215,23 @@ impl<'a> Engine<'a> {
             }
             Meaning::KvUsed => self.kv.used = self.kv.used.max(count),
             Meaning::KvTotal => self.kv.total = self.kv.total.max(count),
-            Meaning::KvTotalLabel(label) => {
+            Meaning::KvUsedTokens => self.kv.used_tokens = self.kv.used_tokens.max(count),
+            Meaning::KvTotalTokens => self.kv.total_tokens = self.kv.total_tokens.max(count),
+            Meaning::BlockTokens => self.kv.block_tokens = self.kv.block_tokens.max(count),
+            Meaning::KvLabels { blocks, tokens } => {
                 // Python writes None for what is not known yet.
-                let told = sample.label(label).and_then(|value| value.parse().ok());
-                self.kv.total = self.kv.total.max(told);
+                let told = |label| sample.label(label).and_then(|value| value.parse().ok());
+                self.kv.total = self.kv.total.max(told(blocks));
+                self.kv.block_tokens = self.kv.block_tokens.max(told(tokens));
             }
             Meaning::PrefillTokens => self.prefill_tokens = self.prefill_tokens.max(count),
             Meaning::Running => self.running = self.running.max(count),
             Meaning::Waiting => self.waiting = self.waiting.max(count),
+            Meaning::WaitingFor(reason) => {
+                if let Some(waiting) = self.waiting_for.get_mut(reason) {
+                    *waiting = (*waiting).max(count);
+                }
+            }
         }
     }
 
@@ -224,20 +245,31 @@ impl<'a> Engine<'a> {
     fn fill_from(&mut self, other: &Self) {
         self.kv.ratio = self.kv.ratio.or(other.kv.ratio);
         self.kv.used = self.kv.used.or(other.kv.used);
+        self.kv.used_tokens = self.kv.used_tokens.or(other.kv.used_tokens);
         self.prefill_tokens = self.prefill_tokens.or(other.prefill_tokens);
         self.running = self.running.or(other.running);
         self.waiting = self.waiting.or(other.waiting);
+        for (waiting, others) in self.waiting_for.iter_mut().zip(other.waiting_for) {
+            *waiting = waiting.or(others);
+        }
+    }
+
+    fn waiting(&self) -> Option<u64> {
+        let sum = || self.waiting_for.into_iter().flatten().reduce(u64::saturating_add);
+        self.waiting.or_else(sum)
     }
 
     fn report(&self) -> LoadReport {
         let mut report = LoadReport {
             active_prefill_tokens: self.prefill_tokens,
             running: self.running,
-            waiting: self.waiting,
+            waiting: self.waiting(),
             ..LoadReport::default()
         };
-        let total = self.kv.total.filter(|total| *total > 0 || self.kind.zero_blocks_is_starting());
-        Kv { total, ..self.kv }.fill(&mut report);
+        let is_told = |total: &u64| *total > 0 || self.kind.zero_blocks_is_starting();
+        let total = self.kv.total.filter(is_told);
+        let total_tokens = self.kv.total_tokens.filter(is_told);
+        Kv { total, total_tokens, ..self.kv }.fill(&mut report);
         report
     }
 }
@@ -260,6 +292,7 @@ fn add(known: &mut LoadReport, other: LoadReport) {
     if is_fuller(&other, known) {
         known.active_decode_blocks = other.active_decode_blocks;
         known.kv_total_blocks = other.kv_total_blocks;
+        known.tokens_per_block = other.tokens_per_block;
     }
 }
 

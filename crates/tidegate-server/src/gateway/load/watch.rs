@@ -28,6 +28,8 @@ pub async fn watch_forever(fleet: Arc<Fleet>, scraper: Scraper, config: RoutingC
                 scraper: Arc::clone(&scraper),
                 config: Arc::clone(&config),
                 models_due: Instant::now(),
+                is_one_of_several: fleet.all().len() > 1,
+                has_warned: false,
             };
             watch.run()
         })
@@ -40,6 +42,10 @@ struct Watch {
     scraper: Arc<Scraper>,
     config: Arc<RoutingConfig>,
     models_due: Instant,
+    /// True if the pick has a choice.
+    is_one_of_several: bool,
+    /// True if the log tells that a threshold can't be checked here.
+    has_warned: bool,
 }
 
 // === impl Watch ===
@@ -58,6 +64,7 @@ impl Watch {
                 self.models_due = started;
             }
             self.upstream.set_scraped(told);
+            self.warn_of_missing_data();
             if started >= self.models_due && !self.upstream.has_configured_models() {
                 let answered = self.ask_models().await;
                 self.models_due = started + if answered { MODELS_EVERY } else { PATIENCE };
@@ -79,8 +86,35 @@ impl Watch {
     /// Returns true if a decision depends on the load of this upstream.
     fn is_needed(&self) -> bool {
         let monitor = self.upstream.monitor();
-        self.config.pick == Pick::LeastLoaded
+        let picks_by_load = match self.config.pick {
+            Pick::PowerOfTwo | Pick::LeastLoaded | Pick::Direct => true,
+            Pick::RoundRobin | Pick::Random => false,
+        };
+        self.upstream.finds_limit()
+            || (picks_by_load && self.is_one_of_several)
             || monitor.thresholds().iter().any(|(_, thresholds)| !thresholds.are_off())
+    }
+
+    /// Warns once of thresholds that can't be checked here. A page that could not be had now says nothing about
+    /// that.
+    fn warn_of_missing_data(&mut self) {
+        if self.upstream.source().problem.is_some() {
+            return;
+        }
+        let missing = self.upstream.monitor().thresholds_without_data(self.upstream.id());
+        if missing.is_empty() || self.has_warned {
+            self.has_warned &= !missing.is_empty();
+            return;
+        }
+        self.has_warned = true;
+        for threshold in missing {
+            tracing::warn!(
+                upstream = self.upstream.name(),
+                kind = self.upstream.source().kind,
+                %threshold,
+                "the upstream does not report its KV cache: this threshold is not checked there"
+            );
+        }
     }
 
     /// A page that could not be had at all may be there soon; one that says nothing of load will go on so.

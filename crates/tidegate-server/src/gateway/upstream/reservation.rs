@@ -100,7 +100,11 @@ impl Reservation {
 
     fn fail(&mut self, outcome: UpstreamOutcome) {
         self.upstream.count_failure();
-        self.assignment.answered(Answer::Refused, self.upstream.monitor().now());
+        let answer = match outcome {
+            UpstreamOutcome::ConnectFailed => Answer::Failed,
+            _ => Answer::Refused,
+        };
+        self.assignment.answered(answer, self.upstream.monitor().now());
         self.assignment.set_outcome(outcome);
     }
 

@@ -14,6 +14,7 @@ pub struct Upstream {
     endpoint: Endpoint,
     id: UpstreamId,
     models_are_given: bool,
+    finds_limit: bool,
     share: UpstreamShare,
     monitor: Arc<WorkerMonitor>,
     sent: AtomicU64,
@@ -75,6 +76,7 @@ impl Upstream {
             endpoint: Endpoint::new(index, target)?,
             id: monitor.add_upstream_with_limit(&target.name, target.models.as_deref(), limit),
             models_are_given: target.models.is_some(),
+            finds_limit: matches!(limit, UpstreamLimit::Auto(_)),
             share,
             monitor: Arc::clone(monitor),
             sent: AtomicU64::new(0),
@@ -119,6 +121,12 @@ impl Upstream {
     #[must_use]
     pub fn has_configured_models(&self) -> bool {
         self.models_are_given
+    }
+
+    /// Returns true if its concurrency limit is found, for which its reports count.
+    #[must_use]
+    pub fn finds_limit(&self) -> bool {
+        self.finds_limit
     }
 
     /// The part of the admission limits that its requests may hold.

@@ -15,7 +15,7 @@ const STYLES: [(MetricsStyle, &str, bool); 6] = [
     (MetricsStyle::Sglang, "sglang", true),
     (MetricsStyle::Trtllm, "trt_llm", true),
     (MetricsStyle::Tgi, "tgi", false),
-    (MetricsStyle::Llamacpp, "llama_cpp", true),
+    (MetricsStyle::Llamacpp, "llama_cpp", false),
     (MetricsStyle::Tidegate, "tidegate", true),
 ];
 

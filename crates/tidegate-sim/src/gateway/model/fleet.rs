@@ -11,9 +11,9 @@ use std::time::Duration;
 use tidegate_core::admission::InFlightTracker;
 use tidegate_core::limit::UpstreamOutcome;
 use tidegate_core::routing::{
-    Answer, Availability, AvailabilityEntry, BusyThresholds, Demand, Latency, LoadReport,
-    OnSilence, Pick, Pool, RouteError, RouteQuery, RoutingPolicy, ServiceEstimator, Standing,
-    UpstreamAccount, UpstreamLimit, UpstreamTicket,
+    Answer, Availability, AvailabilityEntry, BusyThresholds, Demand, ExpectedWait, Latency,
+    LoadReport, OnSilence, Pick, Pool, RouteError, RouteQuery, RoutingPolicy, ServiceEstimator,
+    Standing, UpstreamAccount, UpstreamLimit, UpstreamTicket,
 };
 
 /// The age at which a load report expires.
@@ -167,12 +167,20 @@ impl<'a> Fleet<'a> {
 
     /// Records an upstream's answer.
     pub fn answered(&mut self, upstream: usize, answer: Answer, now: Time) {
-        self.upstreams.all[upstream].latency.observe(answer, Duration::from_nanos(now));
+        let (member, now) = (&mut self.upstreams.all[upstream], Duration::from_nanos(now));
+        member.latency.observe(answer, now);
+        if matches!(answer, Answer::Began(_)) && member.account.recover(now) {
+            self.upstreams.publish(upstream);
+        }
     }
 
-    /// Records whether an upstream can be reached.
-    pub fn set_up(&mut self, upstream: usize, up: bool) {
-        self.upstreams.all[upstream].up = up;
+    /// Records whether an upstream can be reached. One that comes back is used at once.
+    pub fn set_up(&mut self, upstream: usize, up: bool, now: Time) {
+        let member = &mut self.upstreams.all[upstream];
+        if std::mem::replace(&mut member.up, up) != up && up {
+            member.account.recover(Duration::from_nanos(now));
+            member.latency = Latency::default();
+        }
         self.upstreams.publish(upstream);
     }
 
@@ -273,10 +281,9 @@ impl<'a> Pool for View<'_, 'a> {
         self.ask.has_tried(index)
     }
 
-    fn cost(&self, index: usize) -> u64 {
+    fn expected_wait(&self, index: usize) -> ExpectedWait {
         let member = &self.upstreams.all[index];
-        let in_flight = member.account.load().outstanding() + 1;
-        in_flight.saturating_mul(member.latency.estimate_at(self.now))
+        member.account.expected_wait(member.latency.known_at(self.now))
     }
 
     fn try_reserve(&mut self, index: usize) -> Option<Reservation<'a>> {

@@ -136,6 +136,7 @@ impl Upstream {
             active_prefill_tokens: None,
             running: Some(u64::from(self.running)),
             waiting: Some(self.queue.len() as u64),
+            tokens_per_block: None,
         })
     }
 

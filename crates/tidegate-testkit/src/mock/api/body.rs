@@ -70,15 +70,13 @@ impl Body for MockBody {
 }
 
 fn poll_stream(stream: &mut Stream, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-    if let Some(beginning) = stream.beginning() {
-        return Poll::Ready(Some(Bytes::from(beginning)));
-    }
     if stream.is_over() {
         return Poll::Ready(None);
     }
     let sent = stream.sent_tokens();
     let decoded = ready!(stream.ticket().poll_decoded(sent, cx));
-    Poll::Ready(Some(Bytes::from(stream.next_events(decoded))))
+    let beginning = stream.beginning().unwrap_or_default();
+    Poll::Ready(Some(Bytes::from(beginning + &stream.next_events(decoded))))
 }
 
 // === impl Ticker ===

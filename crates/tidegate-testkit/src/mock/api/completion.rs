@@ -129,7 +129,7 @@ impl Stream {
         self.sent_tokens == self.completion.ticket.accepted.output_tokens
     }
 
-    /// Events of a chat before its first token.
+    /// Events of a chat before its first token, which are sent together with it as vLLM does.
     pub(super) fn beginning(&mut self) -> Option<String> {
         if std::mem::replace(&mut self.begun, true) || self.completion.api == Api::Text {
             return None;
