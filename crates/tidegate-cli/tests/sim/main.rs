@@ -120,10 +120,10 @@ fn a_scenario_that_ships_is_run_judged_and_reported() {
 fn machines_get_json_and_people_a_page() {
     let page = std::env::temp_dir().join(format!("tidegate-sim-{}.html", std::process::id()));
     let path = page.to_str().unwrap();
-    let output = sim(&["bimodal", "--short", "--seed", "2", "--json", "--html", path]);
+    let output = sim(&["bimodal", "--short", "--seed", "1", "--json", "--html", path]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((report["seed"].as_u64(), report["mode"].as_str()), (Some(2), Some("sim")));
+    assert_eq!((report["seed"].as_u64(), report["mode"].as_str()), (Some(1), Some("sim")));
     assert!(report["checks"].as_array().unwrap().iter().all(|check| check["holds"] == true));
     let html = std::fs::read_to_string(&page).unwrap();
     std::fs::remove_file(&page).unwrap();

@@ -180,8 +180,8 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Records that the upstream is back: it was reached again, or began to respond. Closes an open breaker, before
-    /// a long response has ended; returns `true` if it did.
+    /// Records that the upstream is back: it was reached again, or began to respond. Closes an open breaker,
+    /// before a long response has ended; returns `true` if it did.
     pub fn on_recovery(&mut self, now: Duration) -> bool {
         let now_s = now.as_secs_f64();
         let is_back = self.breaker.on_response();
@@ -276,13 +276,17 @@ impl ConcurrencyLimit {
     }
 
     fn open(&mut self, now_s: f64) {
-        self.resume_at.get_or_insert((self.state.found() / 2).max(1));
+        let found = self.reported.limit().unwrap_or(self.state.found());
+        self.resume_at.get_or_insert((found / 2).max(1));
+        // A report from before the outage is one of another server.
+        self.reported = Reported::default();
         self.last_move = LimitMove::BreakerOpen;
         self.begin_round(now_s);
     }
 
-    /// Resumes at half of the old limit. After lost connections with a new baseline, and at least with a start: the
-    /// upstream may be another one now. One that was only slow is the same, and a baseline from its recovery would hide the next overload.
+    /// Resumes at half of the old limit. After lost connections with a new baseline, and at least with a start:
+    /// the upstream may be another one now. One that was only slow is the same, and a baseline from its recovery
+    /// would hide the next overload.
     fn close(&mut self, now_s: f64) {
         let mut limit = self.resume_at.unwrap_or(1);
         if !self.is_slow {
