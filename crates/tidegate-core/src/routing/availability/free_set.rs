@@ -16,6 +16,12 @@ impl FreeSet {
         Self { words: (0..size.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
     }
 
+    /// Returns a bound of the numbers: the size, rounded up to whole words.
+    #[must_use]
+    pub fn range(&self) -> usize {
+        self.words.len() * 64
+    }
+
     /// Adds or removes a number. A number beyond the size is ignored.
     pub fn set(&self, number: usize, member: bool) {
         let Some(word) = self.words.get(number / 64) else { return };
