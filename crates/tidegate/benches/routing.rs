@@ -1,10 +1,10 @@
-//! Time that the decision adds to a request, from 1 to 1,000 upstreams: a look at the queue, a pick, the limit that is
-//! found, and the release; and the cost of a refusal.
+//! Time that the decision adds to a request, from 1 to 1,000 upstreams: a look at the queue, a pick, the limit
+//! that is found, and the release; and the cost of a refusal.
 //!
 //! `cargo bench -p tidegate --bench routing`
 //!
-//! Target: under 500 ns at 1,000 upstreams, under 1 µs for the pick that compares all. Each round also hashes a 4 KiB body, as a measure of the machine. Exit
-//! code 1 if the target is missed.
+//! Target: under 500 ns at 1,000 upstreams, under 1 µs for the pick that compares all. Each round also hashes a
+//! 4 KiB body, as a measure of the machine. Exit code 1 if the target is missed.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};

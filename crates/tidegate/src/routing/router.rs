@@ -214,8 +214,8 @@ impl PushRouter {
 // === impl Shared ===
 
 impl Shared {
-    /// Reserves a slot unless a request that comes first waits. Fails with `None` if the upstreams are busy and the
-    /// reason is not known yet: most requests wait then, and need none ([`explain`](Self::explain)).
+    /// Reserves a slot unless a request that comes first waits. Fails with `None` if the upstreams are busy and
+    /// the reason is not known yet: most requests wait then, and need none ([`explain`](Self::explain)).
     fn search(
         &self,
         ask: &Ask<'_>,
@@ -272,7 +272,8 @@ impl Shared {
         }
     }
 
-    /// Offers a slot to a request that waits, whose turn it is. With the slot it returns `true` if that was the last.
+    /// Offers a slot to a request that waits, whose turn it is. With the slot it returns `true` if that was the
+    /// last.
     fn offer(&self, ask: &OwnedAsk, now: Duration) -> Offer<(Assignment, bool)> {
         let ask = ask.ask();
         let table = self.monitor.table();

@@ -70,7 +70,8 @@ impl OutgoingHead {
         self.hides_load
     }
 
-    /// Writes the target as the protocol spoken with the upstream has it. May be called again for another upstream.
+    /// Writes the target as the protocol spoken with the upstream has it. May be called again for another
+    /// upstream.
     ///
     /// # Errors
     ///
