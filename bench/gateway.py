@@ -77,10 +77,10 @@ class Target:
 
 PLAIN_PROXIES = ("nginx", "haproxy")
 TARGETS = [
-    Target("CPU per request, tidegate / better plain proxy", "tidegate", PLAIN_PROXIES, "cpu_us", 1.2, True),
+    Target("CPU per request, tidegate / better plain proxy", "tidegate", PLAIN_PROXIES, "cpu_us", 1.15, True),
     Target("CPU per request, tidegate / Envoy", "tidegate", ("envoy",), "cpu_us", 0.4, True),
-    Target("rate, tidegate / better plain proxy", "tidegate", PLAIN_PROXIES, "requests_a_second", 0.8, False),
-    Target("CPU per request, refused / proxied", "tidegate-refuse", ("tidegate",), "cpu_us", 0.5, True),
+    Target("rate, tidegate / better plain proxy", "tidegate", PLAIN_PROXIES, "requests_a_second", 0.85, False),
+    Target("CPU per request, refused / proxied", "tidegate-refuse", ("tidegate",), "cpu_us", 0.4, True),
 ]
 
 

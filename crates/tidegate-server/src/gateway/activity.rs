@@ -42,6 +42,8 @@ pub trait ResponseStream: Send + Sync {
 /// An exchange on a connection, from the request's head to the end of its response.
 pub struct ActiveExchange {
     activity: Arc<Activity>,
+    /// The time of the end, if it is known.
+    ended_at: Option<Instant>,
 }
 
 // === impl Activity ===
@@ -68,7 +70,7 @@ impl Activity {
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> ActiveExchange {
         self.exchanges.fetch_add(1, Ordering::Relaxed);
-        ActiveExchange { activity: Arc::clone(self) }
+        ActiveExchange { activity: Arc::clone(self), ended_at: None }
     }
 
     /// The time without an exchange; `None` while one is under way.
@@ -169,10 +171,19 @@ impl Default for Activity {
 
 // === impl ActiveExchange ===
 
+impl ActiveExchange {
+    /// Ends the exchange at `now`.
+    pub fn end(mut self, now: Instant) {
+        self.ended_at = Some(now);
+    }
+}
+
 impl Drop for ActiveExchange {
     fn drop(&mut self) {
         let activity = &self.activity;
-        let now_ms = u64::try_from(activity.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let now = self.ended_at.unwrap_or_else(Instant::now);
+        let quiet_since = now.saturating_duration_since(activity.start);
+        let now_ms = u64::try_from(quiet_since.as_millis()).unwrap_or(u64::MAX);
         activity.quiet_since_ms.store(now_ms, Ordering::Relaxed);
         activity.exchanges.fetch_sub(1, Ordering::Relaxed);
     }

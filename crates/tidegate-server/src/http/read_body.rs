@@ -1,4 +1,5 @@
 use super::error_response::Unread;
+use super::request::has;
 use bytes::{Bytes, BytesMut};
 use http::{Request, header};
 use http_body::Body;
@@ -46,7 +47,7 @@ pub async fn collect<B: Body<Data = Bytes>>(
 /// Reads a short body away, so that a refusal does not cost the connection. A long one is left, and so is one that
 /// the client waits to be asked for; reading a short one costs about as much as an empty one.
 pub(crate) async fn read_away<B: Body + Unpin>(request: Request<B>) -> Unread {
-    let expects = request.headers().contains_key(header::EXPECT);
+    let expects = has(request.headers(), &header::EXPECT);
     discard_short(request.into_body(), expects).await
 }
 

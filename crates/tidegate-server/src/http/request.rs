@@ -1,7 +1,20 @@
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::uri::Authority;
 use std::net::SocketAddr;
+
+/// The values of a field. Among the few fields of a message, comparing names is cheaper than hashing one.
+pub(crate) fn values<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a HeaderValue> {
+    headers.iter().filter(move |(key, _)| *key == name).map(|(_, value)| value)
+}
+
+/// Returns true if a message has a field.
+pub(crate) fn has(headers: &HeaderMap, name: &HeaderName) -> bool {
+    values(headers, name).next().is_some()
+}
 
 /// Returns true if a browser sent the request for a page of another site. Only browsers name an origin. HTTP/2 has
 /// the host in the target.
@@ -42,7 +55,7 @@ pub(crate) fn percent_decoded(text: &str) -> String {
 
 /// Returns true if a request speaks gRPC, by its content type.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let content_type = values(headers, &header::CONTENT_TYPE).next().map(HeaderValue::as_bytes);
     // gRPC-Web is made for HTTP/1.1 and is no gRPC.
     match content_type.and_then(|value| value.strip_prefix(b"application/grpc")) {
         Some(rest) => matches!(rest.first(), None | Some(b'+' | b';')),

@@ -110,7 +110,7 @@ impl Server {
     fn thrashing(&self) -> f64 {
         let ServerModel::Thrashing { above, .. } = self.model else { return 1.0 };
         let excess = (self.running.len() + self.queued.len()) as f64 / f64::from(above);
-        excess.max(1.0).powi(2)
+        (excess * excess).max(1.0)
     }
 
     /// Ends a request in a slot; `None` if it was lost. The effects are those of the requests that start then.

@@ -20,6 +20,8 @@ pub struct Assignment {
     since: Duration,
     /// The time that the request waited for this slot.
     waited: Duration,
+    /// The time of the end, if the caller knows it.
+    ended_at: Option<Duration>,
     /// True if the slot was used: only then its time says something about the upstream.
     is_used: bool,
 }
@@ -45,6 +47,7 @@ impl Assignment {
             prefilled: false,
             since,
             waited: Duration::ZERO,
+            ended_at: None,
             is_used: true,
         }
     }
@@ -90,6 +93,11 @@ impl Assignment {
         self.outcome = outcome;
     }
 
+    /// Releases the slot of a request that ended at `now`.
+    pub fn end(mut self, now: Duration) {
+        self.ended_at = Some(now);
+    }
+
     /// Records that the whole request was sent at `now`. No earlier report of the upstream can include it.
     pub fn sent(&mut self, now: Duration) {
         if let Some(ticket) = &mut self.ticket {
@@ -110,7 +118,7 @@ impl Assignment {
 
 impl Drop for Assignment {
     fn drop(&mut self) {
-        let now = self.upstream.now();
+        let now = self.ended_at.unwrap_or_else(|| self.upstream.now());
         // A connection that could not be made took no service.
         let is_service = self.is_used && self.outcome != UpstreamOutcome::ConnectFailed;
         let served = is_service.then(|| now.saturating_sub(self.since));

@@ -130,6 +130,12 @@ impl WorkerMonitor {
         self.started.elapsed()
     }
 
+    /// Returns the time of an instant, as its methods expect it. Zero for one before the monitor was created.
+    #[must_use]
+    pub fn at(&self, instant: Instant) -> Duration {
+        instant.saturating_duration_since(self.started)
+    }
+
     /// Adds an upstream that serves these models, or any if they are unknown. It counts as up at first.
     pub fn add_upstream(&self, name: &str, models: Option<&[String]>) -> UpstreamId {
         self.add_upstream_with_limit(name, models, self.config.limit)

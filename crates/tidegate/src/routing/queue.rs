@@ -26,8 +26,9 @@ pub(super) struct ModelQueue {
 
 /// A request that waits.
 pub(super) trait Waiter: fmt::Debug + Send {
-    /// Takes a slot if one is free for this request. Called with the queue locked.
-    fn offer(&self, now: Duration) -> Offer<()>;
+    /// Takes a slot if one is free for this request, and returns `true` with it if that was the last for any.
+    /// Called with the queue locked.
+    fn offer(&self, now: Duration) -> Offer<bool>;
 
     /// Ends the wait. Called without the lock: a slot that nobody wants any more is released, which serves the
     /// queue.
@@ -102,7 +103,8 @@ impl ModelQueue {
         self.began.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Queues a request, and serves the queue once: a slot may have become free since the request found none.
+    /// Queues a request, and serves the queue if it has room now: a slot may have become free since the request
+    /// found none.
     ///
     /// # Errors
     ///
@@ -111,6 +113,7 @@ impl ModelQueue {
         self: &Arc<Self>,
         arrival: Arrival<Box<dyn Waiter>>,
         in_flight: u64,
+        has_room: impl FnOnce() -> bool,
         now: Duration,
     ) -> Result<Position, NotQueued<()>> {
         let mut queue = self.lock();
@@ -124,15 +127,20 @@ impl ModelQueue {
             NotQueued { item: (), reason, position, wait }
         })?;
         let displaced = pushed.displaced.into_iter();
-        let ended = displaced.map(|waiter| (waiter, WaitEnd::Displaced)).collect();
-        self.serve_locked(queue, ended, now);
+        let ended: Ended = displaced.map(|waiter| (waiter, WaitEnd::Displaced)).collect();
+        self.publish(&queue);
+        match has_room() {
+            true => self.serve_locked(queue, ended, now),
+            false => self.unlock(queue, ended),
+        }
         let since = (now, Instant::now());
         Ok(Position { queue: Arc::clone(self), key: Some(pushed.key), since })
     }
 
     /// Gives free slots to the requests that wait, in their order.
     pub fn serve(&self, now: Duration) {
-        self.serve_locked(self.lock(), Vec::new(), now);
+        // Mostly one slot is free, for one request.
+        self.serve_locked(self.lock(), Vec::with_capacity(1), now);
     }
 
     /// Tells all requests to ask again, because the model is gone.
@@ -144,6 +152,7 @@ impl ModelQueue {
         {
             ended.push((item, WaitEnd::Moved));
         }
+        self.publish(&queue);
         self.unlock(queue, ended);
     }
 
@@ -157,18 +166,21 @@ impl ModelQueue {
         mut ended: Ended,
         now: Duration,
     ) {
-        self.publish(&queue);
-        while let Some(next) = queue.next(now, |waiter| waiter.offer(now)) {
+        let mut is_full = false;
+        while !is_full && let Some(next) = queue.next(now, |waiter| waiter.offer(now)) {
             ended.push(match next {
-                Next::Served { item, .. } => (item, WaitEnd::Served),
+                Next::Served { item, slot, .. } => {
+                    is_full = slot;
+                    (item, WaitEnd::Served)
+                }
                 Next::Expired { item } => (item, WaitEnd::Expired),
             });
         }
+        self.publish(&queue);
         self.unlock(queue, ended);
     }
 
     fn unlock(&self, queue: MutexGuard<'_, PoolQueue<Box<dyn Waiter>>>, ended: Ended) {
-        self.publish(&queue);
         drop(queue);
         for (waiter, end) in ended {
             waiter.end(end);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 use tidegate_core::queue::{Arrival, NotQueued, Offer};
-use tidegate_core::routing::{Overload, Pick, Pool as _, RouteError, RouteQuery, RoutingPolicy};
+use tidegate_core::routing::{Pick, Pool as _, RouteError, RouteQuery, RoutingPolicy};
 use tokio::sync::oneshot;
 
 /// Sends each request to an upstream that has room. When none has, the request waits its turn or is refused.
@@ -107,7 +107,8 @@ impl PushRouter {
         draw: u64,
         now: Duration,
     ) -> Result<Assignment, RouteError> {
-        self.shared.route_in_order(ask, draw, now)
+        let found = self.shared.search(ask, draw, now);
+        found.map_err(|error| error.unwrap_or_else(|| self.shared.explain(ask, now)))
     }
 
     /// Reserves a slot for this request, and waits for one if it may: in the queue of its model, by priority, for
@@ -129,21 +130,26 @@ impl PushRouter {
         let uncounted = Ask { dry_run: true, ..*ask };
         let shared = &self.shared;
         let started = shared.monitor.now();
-        let until = tokio::time::Instant::now() + wait_max;
+        let until = started.saturating_add(wait_max);
         let mut now = started;
         loop {
-            let overload = match shared.route_in_order(&uncounted, shared.rng.next_u64(), now) {
+            match shared.search(&uncounted, shared.rng.next_u64(), now) {
                 Ok(assignment) => return Ok(assignment),
-                Err(RouteError::Overloaded(overload)) => overload,
-                Err(error) => return Err(AcquireError::Route(error)),
-            };
-            let (position, turn) = match shared.arrive(ask, started + wait_max, now) {
+                Err(None | Some(RouteError::Overloaded(_))) => {}
+                Err(Some(error)) => return Err(AcquireError::Route(error)),
+            }
+            let (position, turn) = match shared.arrive(ask, until, now) {
                 Ok(waiting) => waiting,
                 Err(NotQueued { position, wait, .. }) => {
-                    let overload = Overload { retry_after: shared.refuse(ask, now), ..overload };
-                    return Err(AcquireError::Busy { overload, position, wait });
+                    return Err(match shared.explain(ask, now) {
+                        RouteError::Overloaded(overload) => {
+                            AcquireError::Busy { overload, position, wait }
+                        }
+                        error => AcquireError::Route(error),
+                    });
                 }
             };
+            let until = tokio::time::Instant::now() + until.saturating_sub(now);
             let end = turn_within(position, turn, until).await;
             now = shared.monitor.now();
             let waited = now.saturating_sub(started);
@@ -206,17 +212,24 @@ impl PushRouter {
 // === impl Shared ===
 
 impl Shared {
-    /// Reserves a slot unless a request that comes first waits.
-    fn route_in_order(
+    /// Reserves a slot unless a request that comes first waits. Fails with `None` if the upstreams are busy and
+    /// the reason is not known yet: most requests wait then, and need none ([`explain`](Self::explain)).
+    fn search(
         &self,
         ask: &Ask<'_>,
         draw: u64,
         now: Duration,
-    ) -> Result<Assignment, RouteError> {
+    ) -> Result<Assignment, Option<RouteError>> {
         let table = self.monitor.table();
         let pool = table.pool(ask.model);
         let queue = &pool.model.queue;
-        if !queue.comes_before(ask.priority) {
+        let is_first = !queue.comes_before(ask.priority);
+        let has_room = is_first && RoutingPolicy::has_room(&pool.availability);
+        let is_plain = ask.not.is_empty() && self.named(ask).is_none();
+        if !has_room && is_plain && RoutingPolicy::is_ready(&pool.availability) {
+            return Err(None);
+        }
+        if is_first {
             let assignment = self.route_in(pool, ask, draw, now)?;
             // After the slot is taken: see the queue.
             fence(Ordering::SeqCst);
@@ -225,11 +238,20 @@ impl Shared {
             }
             assignment.give_back();
         }
+        Err(Some(self.explain_in(pool, ask, now)))
+    }
+
+    /// Explains, and counts, why no upstream takes this request now.
+    fn explain(&self, ask: &Ask<'_>, now: Duration) -> RouteError {
+        self.explain_in(self.monitor.table().pool(ask.model), ask, now)
+    }
+
+    fn explain_in(&self, pool: &Pool, ask: &Ask<'_>, now: Duration) -> RouteError {
         let view = PoolView { pool, ask, now };
         // A request that was tried everywhere has nothing to wait for.
         match (0..pool.members.len()).all(|index| view.is_excluded(index)) {
-            true if !pool.members.is_empty() => Err(RouteError::Exhausted),
-            _ => Err(self.policy.refuse(&view, ask.dry_run, now)),
+            true if !pool.members.is_empty() => RouteError::Exhausted,
+            _ => self.policy.refuse(&view, ask.dry_run, now),
         }
     }
 
@@ -248,8 +270,9 @@ impl Shared {
         }
     }
 
-    /// Offers a slot to a request that waits, whose turn it is.
-    pub fn offer(&self, ask: &OwnedAsk, now: Duration) -> Offer<Assignment> {
+    /// Offers a slot to a request that waits, whose turn it is. With the slot it returns `true` if that was the
+    /// last.
+    fn offer(&self, ask: &OwnedAsk, now: Duration) -> Offer<(Assignment, bool)> {
         let ask = ask.ask();
         let table = self.monitor.table();
         let pool = table.pool(ask.model);
@@ -257,7 +280,7 @@ impl Shared {
             return Offer::NoSlot;
         }
         match self.route_in(pool, &ask, self.rng.next_u64(), now) {
-            Ok(assignment) => Offer::Taken(assignment),
+            Ok(assignment) => Offer::Taken((assignment, table.is_full(pool))),
             Err(_) if table.is_full(pool) => Offer::NoSlot,
             Err(_) => Offer::NotForThis,
         }
@@ -270,7 +293,8 @@ impl Shared {
         now: Duration,
     ) -> Result<(Position, oneshot::Receiver<Turn>), NotQueued<()>> {
         let table = self.monitor.table();
-        let model = &table.pool(ask.model).model;
+        let pool = table.pool(ask.model);
+        let model = &pool.model;
         let (sender, turn) = oneshot::channel();
         let waiter = RoutedWaiter {
             router: Arc::clone(self),
@@ -288,7 +312,8 @@ impl Shared {
             had_turn: !ask.not.is_empty(),
             item: Box::new(waiter) as Box<dyn Waiter>,
         };
-        let position = model.queue.arrive(arrival, model.demand.in_flight(), now)?;
+        let has_room = || !table.is_full(pool);
+        let position = model.queue.arrive(arrival, model.demand.in_flight(), has_room, now)?;
         Ok((position, turn))
     }
 
@@ -326,11 +351,11 @@ async fn turn_within(
 // === impl RoutedWaiter ===
 
 impl Waiter for RoutedWaiter {
-    fn offer(&self, now: Duration) -> Offer<()> {
+    fn offer(&self, now: Duration) -> Offer<bool> {
         match self.router.offer(&self.ask, now) {
-            Offer::Taken(assignment) => {
+            Offer::Taken((assignment, is_full)) => {
                 self.slot.set(Some(assignment));
-                Offer::Taken(())
+                Offer::Taken(is_full)
             }
             Offer::NotForThis => Offer::NotForThis,
             Offer::NoSlot => Offer::NoSlot,

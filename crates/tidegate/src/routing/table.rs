@@ -40,8 +40,11 @@ impl Table {
             Arc::new(Pool { members, model: Arc::clone(model), availability })
         };
         let all = pool(any, &|_| true);
+        // Each pool of an upstream is updated with every request: two with the same members are one.
         let open = match pool(any, &|models| models.is_none()) {
-            none if none.members.is_empty() => Arc::clone(&all),
+            none_or_all if [0, all.members.len()].contains(&none_or_all.members.len()) => {
+                Arc::clone(&all)
+            }
             some => some,
         };
         let named = models.iter().filter(|(name, _)| &***name != ANY_MODEL);

@@ -201,19 +201,19 @@ impl Upstream {
 
     /// Serves the requests that wait for one of its pools, the most urgent pool first. Call it after a slot may
     /// have become free, without the lock.
-    pub(super) fn serve_waiting(&self, now: Duration) {
+    fn serve_waiting(&self, now: Duration) {
         // Before the bands are read: see the queue.
         fence(Ordering::SeqCst);
         let pools = self.pools.load();
-        let waits = |model: &&Arc<Model>| model.queue.most_urgent().is_some();
-        if pools.iter().find(waits).is_none() {
-            return;
+        let mut waiting = pools.iter().filter(|model| model.queue.most_urgent().is_some());
+        let Some(first) = waiting.next() else { return };
+        let mut all: Vec<_> = waiting.collect();
+        if all.is_empty() {
+            return first.queue.serve(now);
         }
-        let mut waiting: Vec<_> = pools.iter().filter(waits).collect();
-        waiting.sort_by_key(|model| model.queue.most_urgent().unwrap_or(u32::MAX));
-        for model in waiting {
-            model.queue.serve(now);
-        }
+        all.insert(0, first);
+        all.sort_by_key(|model| model.queue.most_urgent().unwrap_or(u32::MAX));
+        all.iter().for_each(|model| model.queue.serve(now));
     }
 
     /// Returns `true` if the models changed.

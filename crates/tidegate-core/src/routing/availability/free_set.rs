@@ -5,6 +5,9 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct FreeSet {
     words: Vec<AtomicU64>,
+    size: usize,
+    /// The number of members. A moment behind the words while a number is added or removed.
+    count: AtomicU64,
 }
 
 // === impl FreeSet ===
@@ -13,17 +16,24 @@ impl FreeSet {
     /// Creates an empty set of numbers below `size`.
     #[must_use]
     pub fn new(size: usize) -> Self {
-        Self { words: (0..size.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
+        let words = (0..size.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Self { words, size, count: AtomicU64::new(0) }
+    }
+
+    /// Returns a bound of the numbers: the size, rounded up to whole words.
+    #[must_use]
+    pub fn range(&self) -> usize {
+        self.words.len() * 64
     }
 
     /// Adds or removes a number. A number beyond the size is ignored.
     pub fn set(&self, number: usize, member: bool) {
         let Some(word) = self.words.get(number / 64) else { return };
         let bit = 1 << (number % 64);
-        if member {
-            word.fetch_or(bit, Ordering::Release);
-        } else {
-            word.fetch_and(!bit, Ordering::Release);
+        if member && word.fetch_or(bit, Ordering::Release) & bit == 0 {
+            self.count.fetch_add(1, Ordering::Relaxed);
+        } else if !member && word.fetch_and(!bit, Ordering::Release) & bit != 0 {
+            self.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -36,7 +46,7 @@ impl FreeSet {
     /// Returns the number of members.
     #[must_use]
     pub fn len(&self) -> usize {
-        (0..self.words.len()).map(|index| self.word(index).count_ones() as usize).sum()
+        self.count.load(Ordering::Relaxed) as usize
     }
 
     /// Returns `true` if the set is empty.
@@ -49,6 +59,10 @@ impl FreeSet {
     /// some left meanwhile.
     #[must_use]
     pub fn nth(&self, mut position: usize) -> Option<usize> {
+        if self.len() == self.size && position < self.size {
+            // Without gaps a position is its number.
+            return Some(position);
+        }
         for index in 0..self.words.len() {
             let mut word = self.word(index);
             let ones = word.count_ones() as usize;
@@ -121,6 +135,21 @@ mod tests {
         set.set(199, false);
         assert_eq!(set.next_from(131), Some(3), "round again");
         assert!(set.contains(130) && !set.contains(199) && !set.contains(9_999));
+    }
+
+    #[test]
+    fn a_set_without_gaps_and_one_with_a_gap_count_and_find_alike() {
+        let set = FreeSet::new(100);
+        for number in (0..100).chain(0..100) {
+            set.set(number, true);
+        }
+        assert_eq!((set.len(), set.nth(77), set.nth(100)), (100, Some(77), None));
+        set.set(40, false);
+        set.set(40, false);
+        assert_eq!(
+            (set.len(), set.nth(39), set.nth(40), set.nth(99)),
+            (99, Some(39), Some(41), None)
+        );
     }
 
     #[test]

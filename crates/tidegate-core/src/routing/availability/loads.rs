@@ -9,6 +9,9 @@ pub struct Loads {
 /// The load of an upstream without room.
 const FULL: u64 = u64::MAX;
 
+/// Loads that are compared at once: a cache line.
+const CHUNK: usize = 8;
+
 // === impl Loads ===
 
 impl Loads {
@@ -32,14 +35,29 @@ impl Loads {
         let (before, from) = self.cells.split_at(start % self.cells.len().max(1));
         let mut least = (FULL, None);
         for (offset, cells) in [(before.len(), from), (0, before)] {
-            for (number, cell) in cells.iter().enumerate() {
-                let load = cell.load(Ordering::Relaxed);
-                if load < least.0 {
-                    least = (load, Some(offset + number));
+            let (chunks, rest) = cells.as_chunks::<CHUNK>();
+            for (index, chunk) in chunks.iter().enumerate() {
+                // Most chunks have none that is less, which a minimum without branches shows.
+                let loads = chunk.each_ref().map(|cell| cell.load(Ordering::Relaxed));
+                if loads.into_iter().fold(FULL, u64::min) < least.0 {
+                    take_less(&mut least, offset + index * CHUNK, &loads);
                 }
+            }
+            let rest_offset = offset + cells.len() - rest.len();
+            for (index, cell) in rest.iter().enumerate() {
+                take_less(&mut least, rest_offset + index, &[cell.load(Ordering::Relaxed)]);
             }
         }
         least.1
+    }
+}
+
+/// Takes the first of the lowest of these loads, if it is less.
+fn take_less(least: &mut (u64, Option<usize>), offset: usize, loads: &[u64]) {
+    for (index, load) in loads.iter().enumerate() {
+        if *load < least.0 {
+            *least = (*load, Some(offset + index));
+        }
     }
 }
 
@@ -59,5 +77,19 @@ mod tests {
         loads.set(3, None);
         loads.set(99, Some(0));
         assert_eq!(loads.least(4), Some(0));
+    }
+
+    #[test]
+    fn the_least_of_many_is_found_wherever_it_is() {
+        for size in [7, 8, 9, 100] {
+            for least in 0..size {
+                let loads = Loads::new(size);
+                (0..size).for_each(|number| loads.set(number, Some(5)));
+                loads.set(least, Some(3));
+                assert!((0..size).all(|start| loads.least(start) == Some(least)), "{size}");
+                loads.set((least + 1) % size, Some(3));
+                assert_eq!(loads.least(least), Some(least), "{size}");
+            }
+        }
     }
 }

@@ -124,6 +124,15 @@ impl RoutingPolicy {
         !availability.free().is_empty() || availability.up().is_empty()
     }
 
+    /// Returns `true` if an upstream is up and not starting: then only its load keeps a request from it.
+    #[must_use]
+    pub fn is_ready(availability: &Availability) -> bool {
+        match availability.count(Standing::NotReady) {
+            0 => !availability.up().is_empty(),
+            starting => availability.up().len() > starting,
+        }
+    }
+
     fn choose<P: Pool>(&self, pool: &P, draw: u64) -> Option<usize> {
         let turn = match self.pick {
             Pick::RoundRobin => self.turn.fetch_add(1, Ordering::Relaxed),

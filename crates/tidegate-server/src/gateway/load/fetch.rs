@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use std::borrow::Cow;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Between two scrapes a connection is kept for this long: longer than any sensible interval, and shorter than
 /// firewalls forget.
@@ -103,7 +103,7 @@ impl Scraper {
         let body = read(answer.into_body(), max_bytes).await;
         // What was read to its end leaves a connection for the next time, whatever it said.
         if body.is_ok() {
-            self.pool.put_back(upstream.endpoint(), connection);
+            self.pool.put_back(upstream.endpoint(), connection, Instant::now());
         }
         if !is_ok(status) {
             return Err(FetchError::Status(status));
@@ -121,14 +121,15 @@ impl Scraper {
         let mut may_repeat = true;
         loop {
             let endpoint = upstream.endpoint();
-            let mut connection = match self.pool.checkout(endpoint, HttpVersion::Any).await {
-                Ok(connection) => connection,
-                Err(error) => {
-                    // Seen between two probes: it is used again as soon as it is back.
-                    upstream.note(Some(&error));
-                    return Err(error.into());
-                }
-            };
+            let mut connection =
+                match self.pool.checkout(endpoint, HttpVersion::Any, Instant::now()).await {
+                    Ok(connection) => connection,
+                    Err(error) => {
+                        // Seen between two probes: it is used again as soon as it is back.
+                        upstream.note(Some(&error));
+                        return Err(error.into());
+                    }
+                };
             if !connection.was_reused() {
                 upstream.note(None);
             }

@@ -6,23 +6,27 @@ use crate::gateway::load::orca;
 use crate::gateway::upstream::{Reservation, TriedUpstreams};
 use crate::http::client::{Connection, HttpVersion, UploadBody, UploadWatch};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
 use hyper::body::Incoming;
 use std::future::pending;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::time::sleep;
+use tokio::time::Sleep;
 
 /// The number of reused connections that may turn out to be closed before their upstream is taken for
 /// broken.
 const STALE_MAX: u32 = 1;
 
+/// A time that no timeout exceeds.
+const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
 /// A copy of a request for a second attempt: only made when a retry is safe.
 struct Spare {
     method: Method,
     uri: Uri,
-    headers: HeaderMap,
+    /// Not a map, which costs twice as much to clone, and is wanted again in few requests.
+    fields: Vec<(HeaderName, HeaderValue)>,
     body: UploadBody,
 }
 
@@ -59,15 +63,15 @@ impl Dispatch<'_> {
     /// The last failure, when nobody is left to try.
     pub async fn send(
         &self,
-        mut request: Request<UploadBody>,
+        request: &mut Option<Request<UploadBody>>,
         first: Reservation,
-    ) -> Result<(Response<Incoming>, Reservation, Connection), ProxyError> {
+    ) -> Result<(Response<Incoming>, (Reservation, Connection)), ProxyError> {
         let mut next = Some(first);
         let mut tried = TriedUpstreams::default();
         let mut last = ProxyError::NoUpstream;
         let mut stale = 0;
         while !tried.is_full() {
-            let reservation = match next.take() {
+            let mut reservation = match next.take() {
                 Some(reservation) => reservation,
                 None => match self.selection.acquire(self.thread, &tried).await {
                     Ok(reservation) => reservation,
@@ -75,8 +79,9 @@ impl Dispatch<'_> {
                     Err(refused) => return Err(refused),
                 },
             };
-            let (mut reservation, connection) = match self.reach(reservation, &mut tried).await {
-                Ok(reached) => reached,
+            let now = Instant::now();
+            let connection = match self.reach(&mut reservation, &mut tried, now).await {
+                Ok(connection) => connection,
                 Err(error) => {
                     last = error;
                     continue;
@@ -90,9 +95,10 @@ impl Dispatch<'_> {
             } else {
                 tried.insert(reservation.upstream().id());
             }
-            match self.attempt(request, &mut reservation, connection).await {
-                Ok((response, connection)) => return Ok((response, reservation, connection)),
-                Err(Unanswered::Unsent(unsent)) => request = *unsent,
+            let sent_at = if connection.was_reused() { now } else { Instant::now() };
+            match self.attempt(request, &mut reservation, connection, sent_at).await {
+                Ok((response, connection)) => return Ok((response, (reservation, connection))),
+                Err(Unanswered::Unsent(unsent)) => *request = Some(*unsent),
                 Err(Unanswered::Again(again, error)) => {
                     if !forgiven {
                         reservation.failed();
@@ -102,7 +108,7 @@ impl Dispatch<'_> {
                     }
                     reservation.upstream().count_repeat();
                     last = error;
-                    request = *again;
+                    *request = Some(*again);
                 }
                 Err(Unanswered::Failed(error)) => {
                     match &error {
@@ -120,24 +126,26 @@ impl Dispatch<'_> {
     /// Takes a part of the upstream's share, and gets a connection. When that fails another may be tried.
     async fn reach(
         &self,
-        mut reservation: Reservation,
+        reservation: &mut Reservation,
         tried: &mut TriedUpstreams,
-    ) -> Result<(Reservation, Connection), ProxyError> {
-        if let Err(rejection) = self.selection.take_share(self.thread, &mut reservation) {
+        now: Instant,
+    ) -> Result<Connection, ProxyError> {
+        if let Err(rejection) = self.selection.take_share(self.thread, reservation) {
             tried.insert(reservation.upstream().id());
             return Err(rejection.into());
         }
-        let upstream = Arc::clone(reservation.upstream());
+        let upstream = reservation.upstream();
         upstream.count_sent();
-        match self.thread.pool.checkout(upstream.endpoint(), self.version()).await {
+        match self.thread.pool.checkout(upstream.endpoint(), self.version(), now).await {
             Ok(connection) => {
                 if !connection.was_reused() {
                     upstream.note(None);
                 }
-                Ok((reservation, connection))
+                Ok(connection)
             }
             Err(source) => {
                 reservation.failed();
+                let upstream = reservation.upstream();
                 upstream.note(Some(&source));
                 tried.insert(upstream.id());
                 Err(ProxyError::Connect { upstream: upstream.name().to_owned(), source })
@@ -147,29 +155,34 @@ impl Dispatch<'_> {
 
     async fn attempt(
         &self,
-        mut request: Request<UploadBody>,
+        request: &mut Option<Request<UploadBody>>,
         reservation: &mut Reservation,
         mut connection: Connection,
+        sent_at: Instant,
     ) -> Result<(Response<Incoming>, Connection), Unanswered> {
-        let upstream = Arc::clone(reservation.upstream());
-        let upstream = &*upstream;
-        self.address(&mut request, reservation, connection.is_h2()).map_err(Unanswered::Failed)?;
+        let Some(mut outgoing) = request.take() else {
+            return Err(Unanswered::Failed(ProxyError::NoUpstream));
+        };
+        self.address(&mut outgoing, reservation, connection.is_h2()).map_err(Unanswered::Failed)?;
         let spare =
-            self.replay.as_ref().map(|body| Spare::of(&request, body, self.upload.as_ref()));
+            self.replay.as_ref().map(|body| Spare::of(&outgoing, body, self.upload.as_ref()));
         let limit = self.thread.config.proxy.response_timeout;
-        let sent_at = Instant::now();
+        let mut timer =
+            connection.take_timer(sent_at.checked_add(limit).unwrap_or(sent_at + NEVER));
         let answer = {
-            let sent = pin!(connection.send(request));
-            head_within(limit, sent, self.upload.as_deref(), || reservation.sent()).await
+            let sent = pin!(connection.send(outgoing));
+            let waits = Waits { upload: self.upload.as_deref(), sent_at, limit };
+            waits.head(sent, timer.as_mut(), |now| reservation.sent(now)).await
         };
         let mut failure = match answer {
             Ok(Ok(mut response)) => {
+                connection.keep_timer(timer);
                 self.note_answer(reservation, &mut response, sent_at);
                 return Ok((response, connection));
             }
             Ok(Err(failure)) => failure,
             Err(Late::Upstream) => {
-                let upstream = upstream.name().to_owned();
+                let upstream = reservation.upstream().name().to_owned();
                 let error = ProxyError::ResponseTimeout { upstream, after: limit };
                 return Err(Unanswered::Failed(error));
             }
@@ -183,7 +196,7 @@ impl Dispatch<'_> {
         if self.upload.as_ref().is_some_and(|upload| upload.is_broken()) {
             return Err(Unanswered::Failed(ProxyError::UploadBroken));
         }
-        let (upstream, source) = (upstream.name().to_owned(), failure.into_error());
+        let (upstream, source) = (reservation.upstream().name().to_owned(), failure.into_error());
         let error = ProxyError::Reset { upstream, source };
         Err(match spare {
             Some(spare) => Unanswered::Again(Box::new(spare.into_request()), error),
@@ -223,16 +236,11 @@ impl Dispatch<'_> {
         reservation: &Reservation,
         h2: bool,
     ) -> Result<(), ProxyError> {
-        let mut uri = std::mem::take(request.uri_mut());
         let policy = self.thread.config.proxy.host;
-        *request.version_mut() = self.head.address(
-            &mut uri,
-            request.headers_mut(),
-            reservation.upstream().endpoint(),
-            h2,
-            policy,
-        )?;
-        *request.uri_mut() = uri;
+        let endpoint = reservation.upstream().endpoint();
+        self.head.address_uri(request.uri_mut(), endpoint, h2, policy)?;
+        *request.version_mut() =
+            self.head.address_headers(request.headers_mut(), endpoint, h2, policy)?;
         if let Some(name) = &self.thread.config.routing.rank_header {
             request.headers_mut().insert(name, HeaderValue::from(reservation.rank()));
         }
@@ -246,43 +254,54 @@ enum Late {
     Client,
 }
 
-/// Waits for an answer for as long as is allowed after the last piece of the request went out, and tells when
-/// that was.
-async fn head_within<T>(
+/// The wait for the head of an answer.
+struct Waits<'a> {
+    upload: Option<&'a UploadWatch>,
+    sent_at: Instant,
     limit: Duration,
-    mut sent: Pin<&mut impl Future<Output = T>>,
-    upload: Option<&UploadWatch>,
-    mut on_sent: impl FnMut(),
-) -> Result<T, Late> {
-    let mut timer = pin!(sleep(limit));
-    let mut going_out = upload.is_some();
-    if !going_out {
-        on_sent();
-    }
-    let gone_out = async {
-        match upload {
-            Some(upload) => upload.gone_out().await,
-            None => pending().await,
+}
+
+// === impl Waits ===
+
+impl Waits<'_> {
+    /// Waits for an answer for as long as is allowed after the last piece of the request went out, and tells when
+    /// that was.
+    async fn head<T>(
+        &self,
+        mut sent: Pin<&mut impl Future<Output = T>>,
+        mut timer: Pin<&mut Sleep>,
+        mut on_sent: impl FnMut(Instant),
+    ) -> Result<T, Late> {
+        let Self { upload, sent_at, limit } = *self;
+        let mut going_out = upload.is_some();
+        if !going_out {
+            on_sent(sent_at);
         }
-    };
-    let mut gone_out = pin!(gone_out);
-    loop {
-        tokio::select! {
-            biased;
-            answer = sent.as_mut() => return Ok(answer),
-            () = gone_out.as_mut(), if going_out => {
-                going_out = false;
-                on_sent();
+        let gone_out = async {
+            match upload {
+                Some(upload) => upload.gone_out().await,
+                None => pending().await,
             }
-            () = timer.as_mut() => {
-                let Some(upload) = upload else { return Err(Late::Upstream) };
-                let due = upload.last_progress() + limit;
-                if due > Instant::now() {
-                    timer.as_mut().reset(due.into());
-                } else if upload.waits_for_client() {
-                    return Err(Late::Client);
-                } else {
-                    return Err(Late::Upstream);
+        };
+        let mut gone_out = pin!(gone_out);
+        loop {
+            tokio::select! {
+                biased;
+                answer = sent.as_mut() => return Ok(answer),
+                () = gone_out.as_mut(), if going_out => {
+                    going_out = false;
+                    on_sent(Instant::now());
+                }
+                () = timer.as_mut() => {
+                    let Some(upload) = upload else { return Err(Late::Upstream) };
+                    let due = upload.last_progress() + limit;
+                    if due > Instant::now() {
+                        timer.as_mut().reset(due.into());
+                    } else if upload.waits_for_client() {
+                        return Err(Late::Client);
+                    } else {
+                        return Err(Late::Upstream);
+                    }
                 }
             }
         }
@@ -294,11 +313,17 @@ async fn head_within<T>(
 impl Spare {
     /// Cloning a head costs little beside sending it, and only what may be repeated is cloned.
     fn of(request: &Request<UploadBody>, body: &[Bytes], watch: Option<&Arc<UploadWatch>>) -> Self {
+        let headers = request.headers();
+        let mut fields = Vec::with_capacity(headers.len());
+        fields.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
         Self {
             method: request.method().clone(),
             uri: request.uri().clone(),
-            headers: request.headers().clone(),
-            body: UploadBody::of_pieces(body.to_vec(), watch.cloned()),
+            fields,
+            body: match body.is_empty() && watch.is_none() {
+                true => UploadBody::empty(),
+                false => UploadBody::of_pieces(body.to_vec(), watch.cloned()),
+            },
         }
     }
 
@@ -306,7 +331,9 @@ impl Spare {
         let mut request = Request::new(self.body);
         *request.method_mut() = self.method;
         *request.uri_mut() = self.uri;
-        *request.headers_mut() = self.headers;
+        for (name, value) in self.fields {
+            request.headers_mut().append(name, value);
+        }
         request
     }
 }

@@ -2,6 +2,7 @@ use super::request::{Intake, deadline};
 use super::{ProxyError, ThreadProxy};
 use crate::gateway::upstream::{Reservation, TriedUpstreams};
 use crate::http::admission::Flow;
+use crate::http::request::values;
 use crate::http::{Rejection, RejectionCause, WaitForecast};
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -188,8 +189,7 @@ fn busy(overload: Overload, queue: Option<WaitForecast>) -> ProxyError {
     Rejection::new(cause, retry_after).into()
 }
 
-/// Few fields and a name: comparing is cheaper than hashing, on every request.
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    let (_, value) = headers.iter().find(|(key, _)| *key == name)?;
+    let value = values(headers, name).next()?;
     value.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
 }

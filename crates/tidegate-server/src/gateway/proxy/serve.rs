@@ -11,6 +11,7 @@ use crate::http::admission::Classified;
 use crate::http::client::UploadWatch;
 use crate::http::error_response::{ResponseFormat, Unread, rejected};
 use crate::http::read_body::{discard_short, read_away};
+use crate::http::request::has;
 use crate::http::{Handler, InUse, Port, Rejection, ResponseBody, response};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -118,7 +119,7 @@ async fn forward(
     let thread = &*client.thread;
     let config = &*thread.config;
     let client_upgrade =
-        request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
+        has(request.headers(), &header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
     let route_model = thread.admission.classifier().model(&request).map(str::to_owned);
     let mut intake = Intake::new(request);
     let chunked = !intake.is_read() && intake.length().is_none();
@@ -142,10 +143,10 @@ async fn forward(
     let (parts, body, upload) = intake.into_upload();
     let upload_seen = upload.clone();
     let dispatch = Dispatch { thread, head: &head, selection: &selection, upload, grpc, replay };
-    match dispatch.send(Request::from_parts(parts, body), first).await {
-        Ok((response, reservation, connection)) => {
-            let waited = reservation.waited();
-            let held = (reservation, connection);
+    let mut request = Some(Request::from_parts(parts, body));
+    match dispatch.send(&mut request, first).await {
+        Ok((response, held)) => {
+            let waited = held.0.waited();
             let unread = still_unread(upload_seen.as_deref());
             let exchange =
                 Exchange::new(thread, admitted, held, upload_seen, response.status(), entry.take());
@@ -171,7 +172,7 @@ async fn forward(
 
 /// Reads a short rest of a refused request away.
 async fn unread_of(intake: Intake) -> Unread {
-    let expects = intake.parts.headers.contains_key(header::EXPECT);
+    let expects = has(&intake.parts.headers, &header::EXPECT);
     discard_short(intake.into_unread(), expects).await
 }
 
@@ -239,6 +240,7 @@ fn respond(
         (None, _) => {
             let held = Arc::new(ResponseGuard::new(exchange));
             if streams {
+                held.touch();
                 let response: Arc<dyn ResponseStream> = Arc::clone(&held) as _;
                 client.activity.watch_stream(Arc::downgrade(&response));
             }

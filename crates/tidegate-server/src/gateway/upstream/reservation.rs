@@ -56,9 +56,9 @@ impl Reservation {
         self.share = share;
     }
 
-    /// Records that the whole request was sent just now.
-    pub fn sent(&mut self) {
-        self.assignment.sent(self.upstream.monitor().now());
+    /// Records that the whole request was sent at `now`.
+    pub fn sent(&mut self, now: Instant) {
+        self.assignment.sent(self.upstream.monitor().at(now));
     }
 
     /// Records the head of the response to a request that was sent at this time, and the load report that it
@@ -73,13 +73,14 @@ impl Reservation {
         report: impl FnOnce() -> Option<LoadReport>,
     ) {
         let monitor = self.upstream.monitor();
-        let now = monitor.now();
+        let instant = Instant::now();
+        let now = monitor.at(instant);
         self.is_refusal = is_refusal(status);
         match self.is_refusal {
             true => self.assignment.answered(Answer::Refused, now),
             false => self.awaits_body = Some(sent_at),
         }
-        self.upstream.record_response_start(sent_at.elapsed());
+        self.upstream.record_response_start(instant.saturating_duration_since(sent_at));
         if !self.upstream.is_scraped()
             && let Some(report) = report()
         {
@@ -110,23 +111,24 @@ impl Reservation {
 
     /// Records the first piece of the response's body.
     pub fn prefilled(&mut self) {
-        self.record_latency();
+        self.record_latency(Instant::now());
         self.assignment.prefilled();
     }
 
-    /// Records that the response is complete.
-    pub fn completed(&mut self) {
-        self.record_latency();
+    /// Records that the response was complete at `now`, and releases the reservation.
+    pub fn complete(mut self, now: Instant) {
+        self.record_latency(now);
         self.assignment.set_outcome(match self.is_refusal {
             true => UpstreamOutcome::Refused,
             false => UpstreamOutcome::Success,
         });
+        self.assignment.end(self.upstream.monitor().at(now));
     }
 
-    fn record_latency(&mut self) {
+    fn record_latency(&mut self, now: Instant) {
         if let Some(sent_at) = self.awaits_body.take() {
-            let answer = Answer::Began(sent_at.elapsed());
-            self.assignment.answered(answer, self.upstream.monitor().now());
+            let answer = Answer::Began(now.saturating_duration_since(sent_at));
+            self.assignment.answered(answer, self.upstream.monitor().at(now));
         }
     }
 }

@@ -1,5 +1,6 @@
 use super::{ClientShare, Unauthorized};
 use crate::config::{Anonymous, Client, Config, RouteRule};
+use crate::http::request::values;
 use http::{HeaderMap, HeaderName, Request};
 use tidegate::MessagePriority;
 use tidegate::admission::{MessageKind, Urgency};
@@ -181,11 +182,7 @@ impl Classifier {
 /// The priority that the client claims: `tidegate-priority`, else RFC 9218's. A value that can't be read claims
 /// nothing.
 fn claimed(headers: &HeaderMap) -> Option<MessagePriority> {
-    let text = |name: &HeaderName| {
-        // Few fields and two names: comparing is cheaper than hashing, on every request.
-        let (_, value) = headers.iter().find(|(key, _)| *key == name)?;
-        value.to_str().ok()
-    };
+    let text = |name: &HeaderName| values(headers, name).next()?.to_str().ok();
     text(&TIDEGATE_PRIORITY)
         .and_then(MessagePriority::from_name)
         .or_else(|| text(&PRIORITY).and_then(Urgency::parse).map(Urgency::priority))

@@ -4,8 +4,10 @@ use crate::config::Scheme;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
+use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::time::{Sleep, sleep_until};
 
 /// One thread's connections to a list of endpoints. Threads share none, so that a connection's tasks and the
 /// requests on it never wake another core.
@@ -27,6 +29,7 @@ struct Shelf {
 
 struct Idle {
     sender: http1::SendRequest<UploadBody>,
+    timer: Option<Pin<Box<Sleep>>>,
     since: Instant,
 }
 
@@ -34,6 +37,7 @@ struct Idle {
 pub struct Connection {
     kind: Kind,
     reused: bool,
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 /// The version of HTTP that a request needs.
@@ -80,6 +84,7 @@ impl Pool {
         &self,
         endpoint: &Endpoint,
         version: HttpVersion,
+        now: Instant,
     ) -> Result<Connection, ConnectError> {
         let wants_h2 = match (endpoint.scheme, version) {
             (Scheme::H2c, _) => true,
@@ -89,14 +94,14 @@ impl Pool {
         };
         if wants_h2 {
             if let Some(sender) = self.shared(endpoint) {
-                return Ok(Connection { kind: Kind::H2(sender), reused: true });
+                return Ok(Connection { kind: Kind::H2(sender), reused: true, timer: None });
             }
         } else {
-            while let Some(mut sender) = self.pop_idle(endpoint) {
+            while let Some(Idle { mut sender, timer, .. }) = self.pop_idle(endpoint, now) {
                 // A connection is put back when its answer has been read, which may be a moment before its
                 // task has noticed; one that was closed meanwhile says so here.
                 if sender.ready().await.is_ok() {
-                    return Ok(Connection { kind: Kind::H1(sender), reused: true });
+                    return Ok(Connection { kind: Kind::H1(sender), reused: true, timer });
                 }
             }
         }
@@ -108,15 +113,16 @@ impl Pool {
                 Kind::H2(sender)
             }
         };
-        Ok(Connection { kind, reused: false })
+        Ok(Connection { kind, reused: false, timer: None })
     }
 
-    /// Takes back a connection whose exchange is over, for the next request.
-    pub fn put_back(&self, endpoint: &Endpoint, connection: Connection) {
-        if let Kind::H1(sender) = connection.kind {
+    /// Takes back a connection whose exchange is over now, for the next request.
+    pub fn put_back(&self, endpoint: &Endpoint, connection: Connection, now: Instant) {
+        let Connection { kind, timer, .. } = connection;
+        if let Kind::H1(sender) = kind {
             let mut shelf = self.shelf(endpoint);
             if shelf.idle.len() < self.idle_max && !sender.is_closed() {
-                shelf.idle.push(Idle { sender, since: Instant::now() });
+                shelf.idle.push(Idle { sender, timer, since: now });
             }
         }
     }
@@ -129,11 +135,11 @@ impl Pool {
         }
     }
 
-    fn pop_idle(&self, endpoint: &Endpoint) -> Option<http1::SendRequest<UploadBody>> {
+    fn pop_idle(&self, endpoint: &Endpoint, now: Instant) -> Option<Idle> {
         let mut shelf = self.shelf(endpoint);
         let top = shelf.idle.pop()?;
-        if top.since.elapsed() < self.idle_timeout {
-            return Some(top.sender);
+        if now.saturating_duration_since(top.since) < self.idle_timeout {
+            return Some(top);
         }
         // The last used is too old, so all below it are.
         shelf.idle.clear();
@@ -171,6 +177,23 @@ impl Connection {
     #[must_use]
     pub fn is_h2(&self) -> bool {
         matches!(self.kind, Kind::H2(_))
+    }
+
+    /// Takes the connection's timer, set to this moment. One that was set before is only moved: that is cheaper
+    /// than a new one with each request.
+    pub fn take_timer(&mut self, due: Instant) -> Pin<Box<Sleep>> {
+        match self.timer.take() {
+            Some(mut timer) => {
+                timer.as_mut().reset(due.into());
+                timer
+            }
+            None => Box::pin(sleep_until(due.into())),
+        }
+    }
+
+    /// Gives a timer back, for the next request on the connection.
+    pub fn keep_timer(&mut self, timer: Pin<Box<Sleep>>) {
+        self.timer = Some(timer);
     }
 
     /// Sends a request and waits for the head of its answer.

@@ -1,3 +1,4 @@
+use crate::http::request::values;
 use http::header::{HeaderMap, HeaderName};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ static GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 /// The time that the client of a request waits for the response, if it says so. A value that can't be read is
 /// ignored: the upstream will judge it.
 pub fn of(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name: &HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
+    let text = |name: &HeaderName| values(headers, name).next()?.to_str().ok().map(str::trim);
     let ms = text(&TIMEOUT_MS).and_then(|text| text.parse().ok()).map(Duration::from_millis);
     ms.or_else(|| grpc(text(&GRPC_TIMEOUT)?))
 }

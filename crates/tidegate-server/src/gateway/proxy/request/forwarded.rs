@@ -38,6 +38,13 @@ impl ForwardedCache {
                 headers.insert(X_FORWARDED_HOST, host.clone());
                 headers.insert(header::FORWARDED, self.element(host));
             }
+            // Most requests come from no proxy, and a map takes a new field faster than it looks for an old one.
+            ForwardedPolicy::Append if !headers.keys().any(|key| is_forwarding(key.as_str())) => {
+                headers.append(X_FORWARDED_FOR, self.client.clone());
+                headers.append(X_FORWARDED_PROTO, self.proto.clone());
+                headers.append(X_FORWARDED_HOST, host.clone());
+                headers.append(header::FORWARDED, self.element(host));
+            }
             ForwardedPolicy::Append => {
                 append(headers, X_FORWARDED_FOR, self.client.clone());
                 // A proxy before us knows what the client used; we know only what that proxy used.
@@ -69,6 +76,10 @@ impl ForwardedCache {
             None => value(&format!("for={};proto={proto}", self.node)),
         }
     }
+}
+
+fn is_forwarding(name: &str) -> bool {
+    matches!(name, "x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host" | "forwarded")
 }
 
 fn append(headers: &mut HeaderMap, name: HeaderName, ours: HeaderValue) {

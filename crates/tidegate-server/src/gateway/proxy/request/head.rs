@@ -4,7 +4,8 @@ use crate::config::{Config, HostPolicy, Orca, Scheme};
 use crate::gateway::load::orca;
 use crate::gateway::proxy::error::ProxyError;
 use crate::http::client::Endpoint;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use crate::http::request::{has, values};
+use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::{self, Authority, PathAndQuery, Uri};
 use http::{Method, Version};
@@ -69,15 +70,35 @@ impl OutgoingHead {
         self.hides_load
     }
 
-    /// Writes what depends on the upstream and on the protocol spoken with it. May be called again for
-    /// another upstream.
+    /// Writes the target as the protocol spoken with the upstream has it. May be called again for another
+    /// upstream.
     ///
     /// # Errors
     ///
     /// When path and authority make no URI, which those of an accepted request always do.
-    pub fn address(
+    pub fn address_uri(
         &self,
         uri: &mut Uri,
+        endpoint: &Endpoint,
+        h2: bool,
+        policy: HostPolicy,
+    ) -> Result<(), ProxyError> {
+        if h2 {
+            *uri = self.absolute(endpoint, policy)?;
+        } else if uri.authority().is_some() {
+            *uri = Uri::from(self.path.clone());
+        }
+        Ok(())
+    }
+
+    /// Writes the fields that depend on the upstream and on the protocol spoken with it. May be called again for
+    /// another upstream.
+    ///
+    /// # Errors
+    ///
+    /// When the upstream's authority is no host.
+    pub fn address_headers(
+        &self,
         headers: &mut HeaderMap,
         endpoint: &Endpoint,
         h2: bool,
@@ -87,10 +108,11 @@ impl OutgoingHead {
             headers.remove(header::HOST);
             headers.remove(header::CONNECTION);
             headers.remove(header::TRANSFER_ENCODING);
-            *uri = self.absolute(endpoint, policy)?;
         } else {
-            *uri = Uri::from(self.path.clone());
-            headers.insert(header::HOST, self.host_for(endpoint, policy)?);
+            // A request of HTTP/1.1 mostly has the host that it has to have.
+            if policy != HostPolicy::Preserve || !has_only(headers, &self.host) {
+                headers.insert(header::HOST, self.host_for(endpoint, policy)?);
+            }
             if self.chunked {
                 headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
             }
@@ -134,9 +156,10 @@ impl OutgoingHead {
     }
 }
 
-/// Returns true if a field is there. Among the few fields of a request, comparing is cheaper than hashing.
-fn has(headers: &HeaderMap, name: &HeaderName) -> bool {
-    headers.keys().any(|key| key == name)
+/// Returns true if this is the host of a request already.
+fn has_only(headers: &HeaderMap, host: &HeaderValue) -> bool {
+    let mut hosts = values(headers, &header::HOST);
+    hosts.next() == Some(host) && hosts.next().is_none()
 }
 
 /// HTTP/2 may cut a cookie into several fields, which HTTP/1.1 servers take for several cookies headers.
@@ -161,7 +184,7 @@ fn host_of(parts: &Parts) -> Result<HeaderValue, ProxyError> {
         let host = HeaderValue::from_str(authority.as_str()).map_err(|_| ProxyError::BadTarget)?;
         return if is_host(&host) { Ok(host) } else { Err(ProxyError::BadTarget) };
     }
-    let mut hosts = parts.headers.get_all(header::HOST).iter();
+    let mut hosts = values(&parts.headers, &header::HOST);
     match (hosts.next(), hosts.next()) {
         (Some(host), None) if is_host(host) => Ok(host.clone()),
         (None, _) if parts.version == Version::HTTP_10 => Ok(HeaderValue::from_static("")),

@@ -1,24 +1,40 @@
 use crate::http::admission::TOKEN_HEADER;
+use crate::http::request::values;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// Fields that speak to this hop alone and are never passed on, beside those that `Connection` names.
 ///
 /// `Trailer` is not one of them: it announces what follows the body, which is passed on. `Expect` is: it is met
 /// here, by asking for the body once the request is admitted.
-const ALWAYS: [&str; 10] = [
-    CONNECTION,
-    "upgrade",
-    "te",
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "transfer-encoding",
-    "expect",
-    TOKEN_HEADER,
+static ALWAYS: [HeaderName; 10] = [
+    header::CONNECTION,
+    header::UPGRADE,
+    header::TE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TRANSFER_ENCODING,
+    header::EXPECT,
+    HeaderName::from_static(TOKEN_HEADER),
 ];
 
-const CONNECTION: &str = "connection";
+/// The index of a field in `ALWAYS`. A `match` looks at the length first, and most names end there.
+fn always_index(name: &str) -> Option<usize> {
+    Some(match name {
+        "connection" => 0,
+        "upgrade" => 1,
+        "te" => 2,
+        "keep-alive" => 3,
+        "proxy-connection" => 4,
+        "proxy-authenticate" => 5,
+        "proxy-authorization" => 6,
+        "transfer-encoding" => 7,
+        "expect" => 8,
+        TOKEN_HEADER => 9,
+        _ => return None,
+    })
+}
 
 /// Fields of a message that are for this hop.
 #[derive(Debug, Default)]
@@ -45,7 +61,7 @@ pub fn strip(headers: &mut HeaderMap) -> Stripped {
     // One look at each field: most messages have none of these but `Connection: keep-alive`.
     let mut present = [false; ALWAYS.len()];
     for key in headers.keys() {
-        if let Some(index) = ALWAYS.iter().position(|name| *name == key.as_str()) {
+        if let Some(index) = always_index(key.as_str()) {
             present[index] = true;
         }
     }
@@ -66,17 +82,15 @@ pub fn strip(headers: &mut HeaderMap) -> Stripped {
         strip_named_by_connection(headers);
     }
     for (name, _) in ALWAYS.iter().zip(present).filter(|(_, present)| *present) {
-        headers.remove(*name);
+        headers.remove(name);
     }
     stripped
 }
 
 fn strip_named_by_connection(headers: &mut HeaderMap) {
-    let mut fields = headers.get_all(header::CONNECTION).iter();
-    let only = (fields.next(), fields.next());
-    if let (Some(value), None) = only
-        && value.to_str().is_ok_and(is_usual)
-    {
+    let is_all_usual =
+        values(headers, &header::CONNECTION).all(|value| value.to_str().is_ok_and(is_usual));
+    if is_all_usual {
         // Nearly always: what it names goes with the fixed list.
         return;
     }
@@ -161,6 +175,14 @@ mod tests {
         left.sort_unstable();
         assert_eq!(left, ["accept", "trailer"]);
         assert!(stripped.upgrade.is_none() && !stripped.trailers);
+    }
+
+    #[test]
+    fn every_field_of_this_hop_is_found_by_its_name() {
+        for (index, name) in ALWAYS.iter().enumerate() {
+            assert_eq!(always_index(name.as_str()), Some(index));
+        }
+        assert_eq!(always_index("trailer"), None);
     }
 
     #[test]

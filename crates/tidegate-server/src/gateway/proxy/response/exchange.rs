@@ -27,7 +27,7 @@ pub struct Exchange {
     metrics: Arc<ThreadMetrics>,
     started: Instant,
     status: StatusCode,
-    _busy: ActiveExchange,
+    busy: ActiveExchange,
 }
 
 /// The guards of an admitted request, from before it was sent.
@@ -66,7 +66,7 @@ impl Exchange {
             metrics,
             started,
             status,
-            _busy: busy,
+            busy,
         }
     }
 
@@ -76,22 +76,24 @@ impl Exchange {
     }
 
     /// The answer was passed on whole.
-    pub fn complete(mut self) {
-        self.reservation.completed();
-        self.metrics.answered(self.permits.priority(), self.status, self.started.elapsed());
+    pub fn complete(self) {
+        // One reading of the clock for all that ends here.
+        let now = Instant::now();
+        let duration = now.saturating_duration_since(self.started);
+        self.metrics.answered(self.permits.priority(), self.status, duration);
         if self.reusable {
-            self.pool.put_back(self.reservation.upstream().endpoint(), self.connection);
+            self.pool.put_back(self.reservation.upstream().endpoint(), self.connection, now);
         }
         drop(self.entry);
         self.permits.finish(Outcome::Success);
+        self.reservation.complete(now);
+        self.busy.end(now);
     }
 
     /// The exchange is over and its connection can't be used again.
     pub fn close(mut self) {
-        self.reservation.completed();
-        self.metrics.answered(self.permits.priority(), self.status, self.started.elapsed());
-        drop(self.entry);
-        self.permits.finish(Outcome::Success);
+        self.reusable = false;
+        self.complete();
     }
 
     /// The answer broke off on the upstream's side.

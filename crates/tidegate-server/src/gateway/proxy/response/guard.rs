@@ -17,13 +17,11 @@ pub struct ResponseGuard {
 
 impl ResponseGuard {
     pub fn new(exchange: Exchange) -> Self {
-        let held = Self {
+        Self {
             start: exchange.started(),
             exchange: Mutex::new(Some(exchange)),
             touched_ms: AtomicU64::new(0),
-        };
-        held.touch();
-        held
+        }
     }
 
     /// Notes that the client's side asked for more. False when everything was taken away.

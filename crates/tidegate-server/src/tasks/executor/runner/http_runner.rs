@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use serde_json::json;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tidegate::task::{EndReason, Ending, OutputStream, TaskOutcome};
 use tokio::time::timeout;
 
@@ -118,7 +118,7 @@ impl HttpRunner {
             return Ok(ending.because("the response is longer than the output limit"));
         };
         // A response that was read to its end leaves the connection usable.
-        self.pool.put_back(&self.endpoint, connection);
+        self.pool.put_back(&self.endpoint, connection, Instant::now());
         Ok(ending_of(status, &self.url))
     }
 
@@ -126,7 +126,8 @@ impl HttpRunner {
     async fn send(&self, work: &Work) -> Result<(Connection, Response<Incoming>), ExchangeError> {
         let body = body(work);
         loop {
-            let mut connection = self.pool.checkout(&self.endpoint, HttpVersion::Any).await?;
+            let mut connection =
+                self.pool.checkout(&self.endpoint, HttpVersion::Any, Instant::now()).await?;
             let request = self.request(work, body.clone(), connection.is_h2())?;
             match connection.send(request).await {
                 Ok(response) => return Ok((connection, response)),
