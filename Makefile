@@ -4,7 +4,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint features fmt deny unit loom shuttle rules doc smoke bench compare soak dist
+.PHONY: help setup run test check lint clippy features fmt deny unit loom shuttle rules doc smoke bench compare soak dist
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -23,7 +23,9 @@ check: ## The inner loop: formatting, clippy, and the quick tests of the crates 
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/unit --changed
 
-lint: deny ## Formatting, clippy and the dependencies
+lint: deny clippy ## Formatting, clippy and the dependencies
+
+clippy: ## Formatting and clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 

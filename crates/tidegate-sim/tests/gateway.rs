@@ -33,7 +33,12 @@ fn every_scenario_holds() {
 fn every_short_form_holds() {
     for scenario in scenarios() {
         let short = scenario.short.expect("tests run it");
-        let longest_s = if scenario.name == "load_sweep" { 44.0 } else { 24.0 };
+        // Two have more phases than others, and one needs many requests until their mean is certain.
+        let longest_s = match scenario.name.as_str() {
+            "load_sweep" | "zero_config" => 44.0,
+            "bimodal" => 30.0,
+            _ => 24.0,
+        };
         assert!(short.duration_s <= longest_s, "{}", scenario.name);
         assert_holds(&scenario.shortened());
     }
