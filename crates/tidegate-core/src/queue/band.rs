@@ -1,5 +1,6 @@
 use super::entry::{Entry, FlowId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::time::Duration;
 
 /// Services of a flow that its rate is measured over: from 32 to 64, an error of a sixth.
@@ -10,15 +11,24 @@ const SERVICES_MIN: u32 = 16;
 
 /// The requests of one priority: flows that take turns by deficit round robin.
 ///
-/// Implementation: a flow exists while it has requests. `turns` orders the flows for service; a flow moves to its
-/// end when its deficit is used up. `backlogs` orders them by cost and weight, to find the longest one at the
-/// bound.
+/// Implementation: a flow exists while it has requests. `turns` orders the flows for service; a flow moves to the
+/// next round when its deficit is used up. One that arrives joins the round that is being served, unless it was
+/// served in it: so a client that sends one request after another gets its turn in each round, as one with a
+/// backlog does. `backlogs` orders the flows by cost and weight, to find the longest one at the bound.
 #[derive(Debug)]
 pub(super) struct Band<T> {
     flows: BTreeMap<FlowId, Flow<T>>,
-    turns: BTreeMap<u64, FlowId>,
+    turns: BTreeMap<Turn, FlowId>,
     backlogs: BTreeSet<(u64, FlowId)>,
-    next_turn: u64,
+    next_order: u64,
+    /// Round of the last request that was served.
+    round: u64,
+    /// Flows without requests that were served in this round.
+    had_turn: BTreeSet<FlowId>,
+    /// Turns of this round that are used up, by flows that wait for the next one.
+    used_up: usize,
+    /// Flows that joined this round before those.
+    joined: usize,
     /// Cost that a flow of weight 1 may use in a turn: the highest cost seen, so that each turn serves at least
     /// one.
     quantum: u64,
@@ -27,13 +37,20 @@ pub(super) struct Band<T> {
     weights: u64,
 }
 
+/// Turn of a flow: those of a round come before those of the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Turn {
+    round: u64,
+    order: u64,
+}
+
 #[derive(Debug)]
 struct Flow<T> {
     entries: BTreeMap<u64, Entry<T>>,
     weight: u32,
     cost: u64,
     deficit: u64,
-    turn: u64,
+    turn: Turn,
     /// True once the flow got the quantum of its current turn.
     granted: bool,
     /// Requests served since `counted_from`. The flow has had requests waiting all that time.
@@ -49,7 +66,11 @@ impl<T> Band<T> {
             flows: BTreeMap::new(),
             turns: BTreeMap::new(),
             backlogs: BTreeSet::new(),
-            next_turn: 0,
+            next_order: 0,
+            round: 0,
+            had_turn: BTreeSet::new(),
+            used_up: 0,
+            joined: 0,
             quantum: 1,
             len: 0,
             bytes: 0,
@@ -69,7 +90,10 @@ impl<T> Band<T> {
         self.len += 1;
         self.bytes += entry.bytes;
         self.quantum = self.quantum.max(entry.cost);
-        let (turn, counted_from) = (self.next_turn, entry.since);
+        // One before each that waits for the next round: ever new flows would keep them from it for ever.
+        let is_late = self.had_turn.contains(&flow) || self.joined > self.used_up;
+        let turn = Turn { round: self.round + u64::from(is_late), order: self.next_order };
+        let counted_from = entry.since;
         let state = self.flows.entry(flow).or_insert_with(|| Flow {
             entries: BTreeMap::new(),
             weight: 0,
@@ -82,7 +106,8 @@ impl<T> Band<T> {
         });
         if state.entries.is_empty() {
             self.turns.insert(turn, flow);
-            self.next_turn += 1;
+            self.next_order += 1;
+            self.joined += usize::from(!is_late);
         } else {
             self.backlogs.remove(&(state.backlog(), flow));
         }
@@ -118,15 +143,15 @@ impl<T> Band<T> {
     /// Returns the next request to be served: its turn, its flow and its sequence. After a request that could not
     /// use the slot, that is the next one of the same flow, then the oldest one of the flow whose turn comes next.
     /// A flow gets the quantum of its turn, and moves behind the others when that is used up.
-    pub fn candidate(&mut self, after: Option<(u64, u64)>) -> Option<(u64, FlowId, u64)> {
+    pub fn candidate(&mut self, after: Option<(Turn, u64)>) -> Option<(Turn, FlowId, u64)> {
         if let Some((turn, sequence)) = after
             && let Some(found) = self.behind(turn, sequence)
         {
             return Some(found);
         }
         loop {
-            let from = after.map_or(0, |(turn, _)| turn + 1);
-            let (&turn, &flow) = self.turns.range(from..).next()?;
+            let from = after.map_or(Bound::Unbounded, |(turn, _)| Bound::Excluded(turn));
+            let (&turn, &flow) = self.turns.range((from, Bound::Unbounded)).next()?;
             let state = self.flows.get_mut(&flow)?;
             let (&sequence, head) = state.entries.first_key_value()?;
             let cost = head.cost;
@@ -139,15 +164,16 @@ impl<T> Band<T> {
             }
             self.turns.remove(&turn);
             state.granted = false;
-            state.turn = self.next_turn;
-            self.turns.insert(self.next_turn, flow);
-            self.next_turn += 1;
+            state.turn = Turn { round: turn.round + 1, order: self.next_order };
+            self.turns.insert(state.turn, flow);
+            self.next_order += 1;
+            self.used_up += usize::from(turn.round == self.round);
         }
     }
 
     /// Returns the request behind this one in its flow. The deficit does not matter: a slot that only this flow
     /// can use must not go to a lower band.
-    fn behind(&self, turn: u64, sequence: u64) -> Option<(u64, FlowId, u64)> {
+    fn behind(&self, turn: Turn, sequence: u64) -> Option<(Turn, FlowId, u64)> {
         let flow = *self.turns.get(&turn)?;
         let (&next, _) = self.flows.get(&flow)?.entries.range(sequence + 1..).next()?;
         Some((turn, flow, next))
@@ -163,8 +189,21 @@ impl<T> Band<T> {
         if let Some(state) = self.flows.get_mut(&flow) {
             state.deficit = state.deficit.saturating_sub(cost);
             state.count_served(now);
+            if state.turn.round > self.round {
+                self.round = state.turn.round;
+                self.had_turn.clear();
+                (self.used_up, self.joined) = (0, 0);
+            }
         }
-        self.remove(flow, sequence)
+        let entry = self.remove(flow, sequence);
+        if !self.flows.contains_key(&flow) {
+            self.had_turn.insert(flow);
+        }
+        if self.len == 0 {
+            // Nobody waits, and nobody is before another.
+            self.had_turn.clear();
+        }
+        entry
     }
 
     /// The backlog in cost for each weight that a flow would have with this much more.

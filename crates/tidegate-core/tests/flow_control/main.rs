@@ -1,8 +1,9 @@
-//! Tests of flow control: backpressure signals, outbox queues, retry budget and windows.
+//! Tests of flow control: backpressure signals, outbox queues, turns of flows, retry budget and windows.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 mod ad37_backpressure;
+mod fair_turns;
 mod outbox_failures;
 mod outbox_properties;
 mod retry_threads;
