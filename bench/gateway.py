@@ -87,16 +87,16 @@ TARGETS = [
 # === measuring ===
 
 
-def measure(candidate, upstream, seconds):
+def measure(candidate, upstream, options):
     """Measures one round of one candidate. The CPU time is the proxy's; for `direct` it is the upstream's."""
     processes = {candidate.process, upstream}
     with candidate.ready():
         machine, cpu = MachineTimes.now(), {process: process.cpu_seconds() for process in processes}
         children = children_cpu_seconds()
-        result = run_wrk(candidate.port, "report.lua", seconds, CONNECTIONS)
+        result = run_wrk(candidate.port, "report.lua", options.seconds, CONNECTIONS)
         used = {process: process.cpu_seconds() - cpu[process] for process in processes}
         spent = MachineTimes.now().since(machine)
-    check_answers(candidate, result)
+    check_answers(candidate, result, options)
     own = sum(used.values()) + children_cpu_seconds() - children
     return Sample(
         requests_a_second=result["requests"] / (result["duration_us"] / 1e6),
@@ -108,11 +108,11 @@ def measure(candidate, upstream, seconds):
     )
 
 
-def measure_undisturbed(candidate, upstream, seconds, attempts_max):
+def measure_undisturbed(candidate, upstream, options):
     """Returns the first undisturbed measurement or, if there is none, the least disturbed one."""
     samples = []
-    for attempt in range(1, attempts_max + 1):
-        samples.append(measure(candidate, upstream, seconds))
+    for attempt in range(1, (1 if options.smoke else ATTEMPTS_MAX) + 1):
+        samples.append(measure(candidate, upstream, options))
         if samples[-1].others_percent <= OTHERS_PERCENT_MAX:
             break
     best = min(samples, key=lambda sample: sample.others_percent)
@@ -126,28 +126,30 @@ def children_cpu_seconds():
     return usage.ru_utime + usage.ru_stime
 
 
-def check_answers(candidate, result):
+def check_answers(candidate, result, options):
     expected_errors = 0 if candidate.status == 200 else result["requests"]
-    if result["requests"] == 0 or result["socket_errors"] or result["status_errors"] != expected_errors:
+    # An unoptimised gateway on a busy machine may refuse some. The smoke form measures nothing.
+    is_other = result["status_errors"] != expected_errors and not options.smoke
+    if result["requests"] == 0 or result["socket_errors"] or is_other:
         raise BenchError(f"{candidate.name}: every answer should be a {candidate.status}, wrk saw {result}")
 
 
-def warm_up(candidate, seconds):
+def warm_up(candidate, options):
     """Warms up, and verifies that only the expected status occurs: a measured round only counts errors."""
     with candidate.ready():
-        result = run_wrk(candidate.port, "statuses.lua", seconds, CONNECTIONS)
-    if result["statuses"] != [candidate.status] or result["socket_errors"]:
+        result = run_wrk(candidate.port, "statuses.lua", options.warm_up, CONNECTIONS)
+    is_other = result["statuses"] != [candidate.status] and not options.smoke
+    if candidate.status not in result["statuses"] or is_other or result["socket_errors"]:
         raise BenchError(f"{candidate.name}: every answer should be a {candidate.status}, wrk saw {result}")
 
 
 def run_rounds(candidates, upstream, options):
     samples = {candidate.name: [] for candidate in candidates}
     shuffle = random.Random(options.seed).shuffle
-    attempts_max = 1 if options.smoke else ATTEMPTS_MAX
     for number in range(1, options.rounds + 1):
         shuffle(candidates)
         for candidate in candidates:
-            samples[candidate.name].append(measure_undisturbed(candidate, upstream, options.seconds, attempts_max))
+            samples[candidate.name].append(measure_undisturbed(candidate, upstream, options))
         progress = "  ".join(f"{name} {taken[-1].cpu_us:.1f}" for name, taken in samples.items())
         print(f"round {number}/{options.rounds}, CPU µs per request: {progress}", file=sys.stderr, flush=True)
     return samples
@@ -284,7 +286,7 @@ def run(options, directory):
         for name in names:
             candidate = start_candidate(peers, name, upstream_port, upstream)
             stack.callback(candidate.close)
-            warm_up(candidate, options.warm_up)
+            warm_up(candidate, options)
             candidates.append(candidate)
         samples = run_rounds(candidates, upstream, options)
     return report(peers, options, samples, MachineTimes.now().since(start))
