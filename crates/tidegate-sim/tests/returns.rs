@@ -56,7 +56,7 @@ fn six_clients_on_three_places_are_told_less_than_a_service() {
     }
 }
 
-/// What the advice is judged by can fail: it tells a wait that is far too long, and one that polls without pause.
+/// The yardstick of the advice tells a wait that is far too long, and clients that poll without pause.
 #[test]
 fn waits_that_are_far_too_long_or_too_short_fail() {
     let case = ReturnCase::default();

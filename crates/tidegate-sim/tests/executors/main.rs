@@ -1,0 +1,4 @@
+//! Tests of simulated executors: placements and scenarios.
+
+mod placements;
+mod scenarios;
