@@ -2,8 +2,9 @@
 """Runs the same drills on Tidegate, haproxy (maxconn and queue), nginx (limit_conn) and Envoy (adaptive concurrency).
 
 Run by `make compare`, or alone: `bench/compare.py --scenarios load_sweep --only tidegate,haproxy --short`. Each gateway runs
-alone in front of the same mock upstreams, to which the drill applies the faults of the scenario. Goodput, the p99 of the
-highest priority and the recovery time come from the report of the drill.
+alone in front of the same mock upstreams, to which the drill applies the faults of the scenario. The others are told the
+scenario's numbers, Tidegate the URLs and nothing else. Goodput, the p99 of the highest priority and the recovery time come from
+the report of the drill.
 Exit code: 0 the run produced figures, 2 it did not. The result of the comparison does not affect it.
 """
 
@@ -34,7 +35,7 @@ from harness import (
 MARKERS = ("<!-- compare:begin -->", "<!-- compare:end -->")
 NAMES = ("tidegate", "haproxy", "nginx", "envoy")
 SMOKE = REPOSITORY / "bench" / "smoke.toml"
-SCENARIOS = ("load_sweep", "low_flood", "retry_storm", "slow_upstream", "capacity_halves")
+SCENARIOS = ("load_sweep", "low_flood", "retry_storm", "slow_upstream", "capacity_halves", "zero_config")
 
 
 def drill(options, scenario, port, upstreams):

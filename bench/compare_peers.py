@@ -73,6 +73,8 @@ class Setting:
             raise BenchError(f"{scenario} has no [upstreams]: only scenarios of a gateway can be compared")
         self.upstreams = document["upstreams"]
         self.gateway = document.get("gateway", {})
+        self.deadline_ms = min((one["deadline_ms"] for one in document["class"] if "deadline_ms" in one), default=5000)
+        self.service_ms = max(one["service"]["ms"] for one in document["class"])
 
     @property
     def count(self):
@@ -85,37 +87,18 @@ class Setting:
     @property
     def in_all(self):
         """Requests that the gateway may have in flight: running and queued."""
-        return self.count * self.gateway.get("active_requests", self.slots + self.upstreams["queue"])
+        held = self.upstreams.get("thrash_above", self.slots + self.upstreams["queue"])
+        return self.count * self.gateway.get("active_requests", held)
+
+    @property
+    def waiting(self):
+        """Requests that may queue in the gateway: by the scenario, or what is served in half of a deadline."""
+        in_half = self.slots * self.count * self.deadline_ms / (2 * self.service_ms)
+        return self.gateway.get("queue", min(self.count * self.upstreams["queue"], int(in_half)))
 
     @property
     def wait_ms(self):
-        return int(self.gateway.get("wait_max_ms", 5000))
-
-    def tidegate_config(self):
-        """Returns Tidegate's configuration for the scenario."""
-        gateway, lines = self.gateway, []
-        if limits := gateway.get("limits"):
-            lines.append("[admission]")
-            names = {"global": "global_limit", "high": "high_limit", "normal": "normal_limit", "low": "low_limit"}
-            lines += [f"{names.get(key, key)} = {value}" for key, value in limits.items()]
-            if sharing := gateway.get("sharing"):
-                lines.append(f'sharing = "{sharing}"')
-        lines.append("[queue]")
-        for key, name in {"queue": "size", "wait_max_ms": "wait_max_ms"}.items():
-            if key in gateway:
-                lines.append(f"{name} = {int(gateway[key])}")
-        if "queue" in gateway:
-            lines.append("overflow_size = 0")
-        lines.append("[routing]")
-        limit = gateway.get("limit", "off")
-        lines.append(f"limit = {limit!r}" if isinstance(limit, str) else f"limit = {limit}")
-        if "upstream_share" in gateway:
-            lines.append(f"upstream_share = {gateway['upstream_share']}")
-        if "active_requests" in gateway:
-            lines.append(f"active_requests_threshold = {gateway['active_requests']}")
-        if "active_decode_blocks" in gateway:
-            lines.append(f"active_decode_blocks_threshold = {gateway['active_decode_blocks']}")
-        return "\n".join(lines) + "\n"
+        return int(self.gateway.get("wait_max_ms", self.deadline_ms))
 
 
 class Contestants(Peers):
@@ -131,6 +114,10 @@ class Contestants(Peers):
                 *("--listen", f"127.0.0.1:{port}", "--max-running", setting.slots),
                 *("--max-waiting", setting.upstreams["queue"]),
             ]
+            if "thrash_above" in setting.upstreams:
+                argv += ["--thrash-above", setting.upstreams["thrash_above"]]
+            if not setting.upstreams.get("reports", True):
+                argv += ["--metrics", "none"]
             process = Process(argv, self.directory / f"upstream-{number}.log")
             processes.append(process)
             wait_until(lambda port=port: listens(port), process, f"upstream {number}'s listener")
@@ -151,18 +138,16 @@ class Contestants(Peers):
 
     def tidegate_gateway(self, setting, port, upstreams):
         [admin_port] = free_ports(1)
-        config = self.directory / "tidegate.toml"
-        config.write_text(setting.tidegate_config())
         upstreams = [part for upstream in upstreams for part in ("--upstream", f"http://127.0.0.1:{upstream}")]
         argv = [
-            *(self.programs["tidegate"], "up", "--config", config, *upstreams, "--threads", 1, "--tasks", "false"),
+            *(self.programs["tidegate"], "up", *upstreams, "--threads", 1, "--tasks", "false"),
             *("--listen", f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{admin_port}", "--log-level", "warn"),
         ]
         return Process(argv, self.directory / "tidegate.log")
 
     def haproxy_gateway(self, setting, port, upstreams):
         line = "  server upstream-{} 127.0.0.1:{} maxconn {} maxqueue {} check inter 500ms fall 2 rise 1"
-        waiting = setting.gateway.get("queue", setting.count * setting.upstreams["queue"])
+        waiting = setting.waiting
         each = -(-waiting // setting.count)
         servers = [line.format(n, upstream, setting.slots, each) for n, upstream in enumerate(upstreams)]
         bounds = {"waiting": waiting, "waiting_normal": waiting * 3 // 4, "waiting_low": waiting // 2}

@@ -309,3 +309,79 @@ fn requests_that_timed_out_keep_their_places_for_as_long_again() {
     limit.on_report(2_500 * MS, 6, 1);
     assert_eq!(limit.limit_at(2_500 * MS), 6);
 }
+
+/// A gateway of one thread in front of a server without a bound: each request costs the gateway so much, so that a
+/// response waits for its turn behind all others. Returns the limit that is found if it tells its own delay, or does not.
+fn found_by_a_busy_gateway(cost: Duration, clients: u32, tells: bool) -> f64 {
+    let service = 2 * cost;
+    let mut limit = ConcurrencyLimit::new(LimitConfig::default());
+    let mut rng = Rng::new(1);
+    let (mut now, mut in_flight) = (Duration::ZERO, std::collections::VecDeque::new());
+    let (mut sum, mut count) = (0.0, 0.0);
+    while now < Duration::from_secs(20) {
+        while limit.in_flight() < clients && limit.allows(now) {
+            now += cost / 2;
+            in_flight.push_back((now, limit.on_start(now)));
+        }
+        limit.on_waiting(now, clients > limit.in_flight());
+        let Some((sent, started)) = in_flight.pop_front() else { break };
+        let spread = service.mul_f64(0.9 + 0.2 * rng.fraction());
+        now = now.max(sent + spread) + cost / 2;
+        if tells {
+            limit.set_own_delay(cost * limit.in_flight());
+        }
+        limit.on_end(now, started, UpstreamOutcome::Success);
+        if now > Duration::from_secs(10) {
+            sum += f64::from(limit.snapshot().found);
+            count += 1.0;
+        }
+    }
+    sum / f64::max(count, 1.0)
+}
+
+#[test]
+fn a_gateways_own_delay_is_no_overload_of_its_upstream() {
+    let found = |tells| found_by_a_busy_gateway(Duration::from_micros(300), 64, tells);
+    let (told, untold) = (found(true), found(false));
+    assert!(untold < 16.0, "{untold}: without it, the test shows nothing");
+    assert!(told >= 64.0, "{told} for 64 clients");
+}
+
+#[test]
+fn an_upstream_that_is_faster_than_anyone_notices_needs_no_queue() {
+    // 32 behind each other are 0.64 ms.
+    let found = found_by_a_busy_gateway(Duration::from_micros(20), 32, false);
+    assert!(found >= 32.0, "{found} for 32 clients");
+}
+
+#[test]
+fn an_own_delay_hides_no_slots() {
+    // A tenth of the service time, as a busy thread's turn would be.
+    let mut world = Loop::new(LimitConfig::default(), 20);
+    world.limit.set_own_delay(2 * MS);
+    let found = world.run(Duration::from_secs(20));
+    assert!((18.0..28.0).contains(&found), "{found} for 20 slots");
+}
+
+#[test]
+fn clients_that_leave_all_at_once_open_no_breaker() {
+    let mut limit = ConcurrencyLimit::new(LimitConfig { start: 64, ..LimitConfig::default() });
+    let mut now = Duration::ZERO;
+    for _ in 0..400 {
+        let started = limit.on_start(now);
+        now += MS;
+        limit.on_end(now, started, UpstreamOutcome::Success);
+    }
+    let held: Vec<Started> = (0..32).map(|_| limit.on_start(now)).collect();
+    // The upstream responds to one of them, and the client of all others leaves.
+    now += 50 * MS;
+    limit.on_end(now, held[0], UpstreamOutcome::Success);
+    held[1..].iter().for_each(|left| limit.on_end(now, *left, UpstreamOutcome::Abandoned));
+    assert!(!limit.is_open(), "it responds, and is not dead");
+
+    // Clients that leave an upstream that has not responded since they came are all that tells it is dead.
+    let held: Vec<Started> = (0..8).map(|_| limit.on_start(now)).collect();
+    now += 50 * MS;
+    held.iter().for_each(|left| limit.on_end(now, *left, UpstreamOutcome::Abandoned));
+    assert!(limit.is_open());
+}

@@ -2,6 +2,7 @@
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Breaker {
     silences: u32,
+    last_response_s: f64,
     open: Option<Probes>,
 }
 
@@ -39,6 +40,11 @@ impl Breaker {
         }
     }
 
+    /// Returns `true` if no response has come since.
+    pub(super) fn is_silent_since(&self, since_s: f64) -> bool {
+        self.last_response_s <= since_s
+    }
+
     /// Counts a request without a response; returns `true` if that opens the breaker.
     pub(super) fn on_silence(&mut self, now_s: f64) -> bool {
         self.silences = self.silences.saturating_add(1);
@@ -50,8 +56,9 @@ impl Breaker {
     }
 
     /// Counts a response of any kind; returns `true` if that closes the breaker.
-    pub(super) fn on_response(&mut self) -> bool {
+    pub(super) fn on_response(&mut self, now_s: f64) -> bool {
         self.silences = 0;
+        self.last_response_s = now_s;
         self.open.take().is_some()
     }
 }

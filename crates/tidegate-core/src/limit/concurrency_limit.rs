@@ -2,7 +2,7 @@ use super::abandoned::Abandoned;
 use super::breaker::Breaker;
 use super::logarithm::exp;
 use super::reported::Reported;
-use super::round::Round;
+use super::round::{Round, UNNOTICED_S};
 use super::{LimitConfig, LimitMove, LimitSnapshot, LimitState, UpstreamOutcome, step};
 use std::time::Duration;
 
@@ -37,6 +37,7 @@ pub struct ConcurrencyLimit {
     level: u32,
     in_flight: u32,
     is_awaited: bool,
+    own_delay_s: f64,
     abandoned: Abandoned,
     breaker: Breaker,
     /// Limit after the breaker closes.
@@ -71,6 +72,7 @@ impl ConcurrencyLimit {
             level: state.level(),
             in_flight: 0,
             is_awaited: false,
+            own_delay_s: 0.0,
             abandoned: Abandoned::default(),
             breaker: Breaker::default(),
             resume_at: None,
@@ -144,12 +146,16 @@ impl ConcurrencyLimit {
         let is_overdue = outcome == UpstreamOutcome::Abandoned && self.is_overdue(elapsed_s);
         let outcome = if is_overdue { UpstreamOutcome::TimedOut } else { outcome };
         self.round.on_end(now_s, started.at_s, started.in_flight, outcome);
-        if outcome.is_silence() {
+        // Many clients may leave at once, as one that holds many connections does: that is no silence of an
+        // upstream that went on responding to them.
+        let is_silence =
+            outcome.is_silence() && (!is_overdue || self.breaker.is_silent_since(started.at_s));
+        if is_silence {
             self.is_slow = outcome == UpstreamOutcome::TimedOut;
             if self.breaker.on_silence(now_s) {
                 self.open(now_s);
             }
-        } else if outcome.is_response() && self.breaker.on_response() {
+        } else if outcome.is_response() && self.breaker.on_response(now_s) {
             self.close(now_s);
         }
         if self.round.ends().is_multiple_of(LOOK_ENDS) {
@@ -163,6 +169,13 @@ impl ConcurrencyLimit {
             self.advance(now.as_secs_f64());
             self.is_awaited = is_awaited;
         }
+    }
+
+    /// Sets the time that the caller itself takes, on average, until it notices a response that has arrived. A caller
+    /// that is busy takes longer the more is in flight, at an upstream that is as fast as ever: latencies are
+    /// judged without it.
+    pub const fn set_own_delay(&mut self, delay: Duration) {
+        self.own_delay_s = delay.as_secs_f64();
     }
 
     /// Takes an inference server's report of its running and waiting requests. What a server reports wins over
@@ -184,7 +197,7 @@ impl ConcurrencyLimit {
     /// before a long response has ended; returns `true` if it did.
     pub fn on_recovery(&mut self, now: Duration) -> bool {
         let now_s = now.as_secs_f64();
-        let is_back = self.breaker.on_response();
+        let is_back = self.breaker.on_response(now_s);
         if is_back {
             self.advance(now_s);
             self.close(now_s);
@@ -218,7 +231,7 @@ impl ConcurrencyLimit {
             in_flight: self.in_flight,
             last_move: self.last_move,
             elasticity: self.state.elasticity,
-            baseline_s: self.state.baseline.map(|baseline| exp(baseline.mean)),
+            baseline_s: self.state.baseline.map(|baseline| exp(baseline.mean) - UNNOTICED_S),
             open: self.breaker.is_open(),
         }
     }
@@ -229,7 +242,8 @@ impl ConcurrencyLimit {
     fn is_overdue(&self, elapsed_s: f64) -> bool {
         let elasticity = self.config.goal.elasticity();
         let baseline = self.state.baseline.map(|baseline| exp(baseline.mean));
-        baseline.is_some_and(|baseline_s| elapsed_s > baseline_s / (elasticity * elasticity))
+        let taken_s = elapsed_s + UNNOTICED_S - self.own_delay_s;
+        baseline.is_some_and(|baseline_s| taken_s > baseline_s / (elasticity * elasticity))
     }
 
     fn is_busy(&self, now_s: f64) -> bool {
@@ -253,14 +267,16 @@ impl ConcurrencyLimit {
 
     fn look(&mut self, now_s: f64) {
         let is_suspended = self.breaker.is_open() || self.reported.limit().is_some();
-        if is_suspended || !self.round.is_complete(now_s, &self.config, &self.state) {
+        let Self { config, state, round, own_delay_s, .. } = self;
+        if is_suspended || !round.is_complete(now_s, config, state, *own_delay_s) {
             return;
         }
+        let observed = round.observation(now_s, state, *own_delay_s);
         if self.round.failures() == 0 {
             self.resume_at = None;
         }
         let found = self.state.found();
-        self.state = step(&self.config, self.state, &self.round.observation(now_s));
+        self.state = step(&self.config, self.state, &observed);
         if self.state.found() != found {
             self.last_move = self.state.last_move();
         }

@@ -1,3 +1,5 @@
+use super::logarithm::{exp, ln};
+
 /// Latencies of a round, by the mean and the spread of their logarithms: the geometric mean is the typical
 /// latency.
 ///
@@ -49,6 +51,22 @@ impl LatencySample {
     /// Returns a mean that the true one exceeds with certainty.
     pub(super) fn lower_mean(&self) -> f64 {
         self.mean() - self.error()
+    }
+
+    /// Returns the latencies less a delay that is the observer's own. The mean stays at the baseline or above it,
+    /// as far as it was: a delay that is estimated too long must not make an upstream faster than it ever was.
+    pub(super) fn less(&self, own_delay_s: f64, baseline: f64) -> Self {
+        let mean = self.mean();
+        if self.is_empty() || mean <= baseline {
+            return *self;
+        }
+        let rest_s = (exp(mean) - own_delay_s).max(1e-6);
+        let shift = ln(rest_s).max(baseline) - mean;
+        Self {
+            count: self.count,
+            sum: self.sum + self.count * shift,
+            squares: self.squares + shift * (2.0 * self.sum + self.count * shift),
+        }
     }
 
     /// Returns the variance of the mean.

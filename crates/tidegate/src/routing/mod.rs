@@ -8,6 +8,7 @@ mod ask;
 mod assignment;
 mod model;
 mod monitor;
+mod own_delay;
 mod pool;
 mod queue;
 mod router;

@@ -1,4 +1,5 @@
 use super::model::{ANY_MODEL, Model};
+use super::own_delay::OwnDelay;
 use super::stats::{ModelStats, UpstreamLoad};
 use super::table::Table;
 use super::upstream::{Upstream, UpstreamId};
@@ -61,6 +62,7 @@ pub struct WorkerMonitor {
     table: ArcSwap<Table>,
     config: MonitorConfig,
     started: Instant,
+    own_delay: Arc<OwnDelay>,
     edits: Mutex<Edits>,
     changed: Notify,
 }
@@ -118,6 +120,7 @@ impl WorkerMonitor {
         Self {
             table: ArcSwap::from_pointee(table),
             started: Instant::now(),
+            own_delay: Arc::default(),
             edits: Mutex::new(Edits { any, next: 0, services: BTreeMap::new() }),
             changed: Notify::new(),
             config,
@@ -152,7 +155,8 @@ impl WorkerMonitor {
         let id = UpstreamId(edits.next);
         edits.next += 1;
         let on_silence = self.config.on_silence;
-        let upstream = Arc::new(Upstream::new(id, name, on_silence, limit, self.started));
+        let (started, own_delay) = (self.started, &self.own_delay);
+        let upstream = Arc::new(Upstream::new(id, name, on_silence, limit, started, own_delay));
         upstream.set_models(models.map(names));
         let mut upstreams = self.table.load().upstreams.clone();
         upstreams.insert(id, upstream);
@@ -184,6 +188,15 @@ impl WorkerMonitor {
     /// Marks an upstream as reachable or not. Returns `true` if that changed.
     pub fn set_up(&self, id: UpstreamId, up: bool) -> bool {
         self.upstream(id).is_some_and(|upstream| upstream.set_up(up))
+    }
+
+    /// Records the time that a thread of the caller just took from one look at its sockets to the next. A response
+    /// waits as long to be noticed, which says nothing about its upstream: a limit that is found judges latencies
+    /// without it.
+    ///
+    /// On a tokio runtime of one thread this is the time that [`yield_now`](tokio::task::yield_now) takes.
+    pub fn record_own_delay(&self, delay: Duration) {
+        self.own_delay.record(delay);
     }
 
     /// Records a load report of a rank made at `at`: for a scrape the time of the request, for a response

@@ -1,4 +1,5 @@
 use super::model::Model;
+use super::own_delay::OwnDelay;
 use arc_swap::ArcSwap;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,7 @@ pub struct Upstream {
     name: Arc<str>,
     /// The moment from which its monitor counts the time.
     started: Instant,
+    own_delay: Arc<OwnDelay>,
     state: Mutex<State>,
     /// The models of the pools that it belongs to, which may have requests that wait for it.
     pools: ArcSwap<Vec<Arc<Model>>>,
@@ -61,6 +63,7 @@ impl Upstream {
         on_silence: OnSilence,
         limit: UpstreamLimit,
         started: Instant,
+        own_delay: &Arc<OwnDelay>,
     ) -> Self {
         let account = UpstreamAccount::new(on_silence, limit);
         let memberships = Vec::new();
@@ -68,6 +71,7 @@ impl Upstream {
             id,
             name: name.into(),
             started,
+            own_delay: Arc::clone(own_delay),
             pools: ArcSwap::default(),
             state: Mutex::new(State { account, up: true, models: None, memberships }),
             in_flight: AtomicU64::new(0),
@@ -150,7 +154,10 @@ impl Upstream {
 
     pub(super) fn release(&self, ticket: UpstreamTicket, outcome: UpstreamOutcome, now: Duration) {
         let is_awaited = self.is_awaited();
-        self.change(|state| state.account.release(ticket, outcome, is_awaited, now));
+        self.change(|state| {
+            state.account.set_own_delay(self.own_delay.mean());
+            state.account.release(ticket, outcome, is_awaited, now);
+        });
         self.serve_waiting(now);
     }
 

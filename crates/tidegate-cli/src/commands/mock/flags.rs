@@ -63,6 +63,9 @@ struct SizeFlags {
     /// Limit of queued requests; further ones get 503
     #[arg(long, value_name = "N", default_value_t = engine().max_waiting)]
     max_waiting: usize,
+    /// Requests at /work above which it collapses: it works by the square of the excess more slowly
+    #[arg(long, value_name = "N")]
+    thrash_above: Option<usize>,
 }
 
 #[derive(Debug, Args)]
@@ -106,7 +109,7 @@ impl MockFlags {
                 seed: self.speed.seed,
             },
             metrics: self.metrics,
-            thrash_above: None,
+            thrash_above: self.size.thrash_above,
             faults: self.faults,
         }
     }
@@ -147,7 +150,7 @@ mod tests {
         let config = parsed(
             "tidegate mock --listen 127.0.0.1:1 --name a --model b --model c --ranks 2 --kv-blocks 3 \
              --block-size 4 --max-running 5 --max-waiting 6 --prefill-tokens-per-s 7 \
-             --decode-ms-per-token 0.8 --output-tokens 9 --seed 10 --metrics tgi --faults",
+             --decode-ms-per-token 0.8 --output-tokens 9 --seed 10 --metrics tgi --faults --thrash-above 11",
         );
         let engine = config.engine;
         assert_eq!((config.listen.port(), config.name.as_str()), (1, "a"));
@@ -157,5 +160,6 @@ mod tests {
         assert_eq!((engine.prefill_tokens_per_s, engine.decode_ms_per_token), (7.0, 0.8));
         assert_eq!((engine.output_tokens_mean, engine.seed), (9, 10));
         assert_eq!((config.metrics, config.faults), (MetricsStyle::Tgi, true));
+        assert_eq!(config.thrash_above, Some(11));
     }
 }

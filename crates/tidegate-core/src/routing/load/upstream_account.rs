@@ -154,6 +154,13 @@ impl UpstreamAccount {
         }
     }
 
+    /// Sets the time that the caller takes to notice a response that has arrived: it is no latency of the upstream.
+    pub const fn set_own_delay(&mut self, delay: Duration) {
+        if let Some(found) = &mut self.found {
+            found.set_own_delay(delay);
+        }
+    }
+
     /// Records a report of a rank made at `at`, known at `now`. What the upstream reports of its running and
     /// waiting requests wins over a limit that is found.
     pub fn record_report(&mut self, rank: usize, report: LoadReport, at: Duration, now: Duration) {

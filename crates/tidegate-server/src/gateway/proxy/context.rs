@@ -1,4 +1,5 @@
 use super::request::ForwardedCache;
+use super::turn_meter::TurnMeter;
 use crate::config::Config;
 use crate::gateway::activity::Activity;
 use crate::gateway::admin::ControlPlane;
@@ -37,6 +38,7 @@ pub struct ThreadProxy {
     pub(super) metrics: Arc<ThreadMetrics>,
     pub(super) recorder: Arc<DecisionRecorder>,
     retries: RetryBudget,
+    turns: TurnMeter,
     started: Instant,
 }
 
@@ -80,6 +82,7 @@ impl Proxy {
             metrics: Arc::clone(metrics),
             recorder: Arc::new(DecisionRecorder::new(Arc::clone(self.control.decision_log()))),
             retries: RetryBudget::new(BudgetLimits::default()),
+            turns: TurnMeter::new(self.started),
             started: self.started,
         }
     }
@@ -101,6 +104,7 @@ impl ThreadProxy {
 
     /// Counts a request, of which the retry budget allows a part.
     pub(super) fn record_request(&self, at: Instant) {
+        self.turns.pass(at, self.fleet.monitor());
         self.retries.record_request(at.duration_since(self.started));
     }
 

@@ -9,6 +9,7 @@ mod request;
 mod response;
 mod selection;
 mod serve;
+mod turn_meter;
 
 pub use context::{ClientContext, Proxy, ThreadProxy};
 pub use error::ProxyError;
