@@ -311,7 +311,8 @@ fn requests_that_timed_out_keep_their_places_for_as_long_again() {
 }
 
 /// A gateway of one thread in front of a server without a bound: each request costs the gateway so much, so that a
-/// response waits for its turn behind all others. Returns the limit that is found if it tells its own delay, or does not.
+/// response waits for its turn behind all others. Returns the limit that is found if it tells its own delay, or
+/// does not.
 fn found_by_a_busy_gateway(cost: Duration, clients: u32, tells: bool) -> f64 {
     let service = 2 * cost;
     let mut limit = ConcurrencyLimit::new(LimitConfig::default());

@@ -171,9 +171,9 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Sets the time that the caller itself takes, on average, until it notices a response that has arrived. A caller
-    /// that is busy takes longer the more is in flight, at an upstream that is as fast as ever: latencies are
-    /// judged without it.
+    /// Sets the time that the caller itself takes, on average, until it notices a response that has arrived. A
+    /// caller that is busy takes longer the more is in flight, at an upstream that is as fast as ever: latencies
+    /// are judged without it.
     pub const fn set_own_delay(&mut self, delay: Duration) {
         self.own_delay_s = delay.as_secs_f64();
     }

@@ -41,8 +41,8 @@ pub(super) struct Round {
     counts: Observation,
 }
 
-/// Latency that nobody notices, added to each: half of the resolution of timers. An upstream that is as fast is not
-/// worth a queue in front of it, which costs the gateway more than the requests would wait behind each other. At
+/// Latency that nobody notices, added to each: half of the resolution of timers. An upstream that is as fast is
+/// not worth a queue in front of it, which costs the gateway more than requests would wait behind each other. At
 /// full slots the elasticity then seems to be d/(R + d), so that up to R = d·(1/e* − 1), 1.2 ms, is no overload.
 pub(super) const UNNOTICED_S: f64 = 0.0005;
 /// Latencies that a round lasts: responses of its own requests then outnumber those from before it by four.

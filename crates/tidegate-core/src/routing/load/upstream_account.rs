@@ -154,7 +154,7 @@ impl UpstreamAccount {
         }
     }
 
-    /// Sets the time that the caller takes to notice a response that has arrived: it is no latency of the upstream.
+    /// Sets the time that the caller takes to notice a response that has arrived: no latency of the upstream.
     pub const fn set_own_delay(&mut self, delay: Duration) {
         if let Some(found) = &mut self.found {
             found.set_own_delay(delay);

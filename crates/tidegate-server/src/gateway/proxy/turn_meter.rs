@@ -4,8 +4,8 @@ use std::time::Instant;
 use tidegate::routing::WorkerMonitor;
 use tokio::task::yield_now;
 
-/// Measures the turns of a thread: the time from one look at its sockets to the next. A response waits as long to be
-/// noticed, and on a thread that is busy that is most of what its upstream seems to take.
+/// Measures the turns of a thread: the time from one look at its sockets to the next. A response waits as long to
+/// be noticed, and on a thread that is busy that is most of what its upstream seems to take.
 #[derive(Debug)]
 pub struct TurnMeter {
     started: Instant,
