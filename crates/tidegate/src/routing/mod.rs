@@ -8,12 +8,15 @@ mod ask;
 mod assignment;
 mod model;
 mod monitor;
+mod pass;
 mod pool;
 mod queue;
 mod router;
 mod stats;
+mod sync;
 mod table;
 mod upstream;
+mod upstream_id;
 
 pub use acquire_error::AcquireError;
 pub use ask::Ask;
@@ -27,4 +30,5 @@ pub use tidegate_core::routing::{
     Overload, Pick, RouteError, ServiceEstimator, Standing, Threshold, ThresholdOutOfRange,
     TriedUpstreams, UpstreamLimit,
 };
-pub use upstream::{Upstream, UpstreamId};
+pub use upstream::Upstream;
+pub use upstream_id::UpstreamId;
