@@ -202,11 +202,11 @@ impl PushRouter {
         self.shared.monitor.table().any_room()
     }
 
-    /// Returns the wait before a retry of a request for this model that is refused: until the next turn among the
-    /// clients that were refused and will return.
+    /// Returns the wait before a retry of a request for this model that is refused although its upstreams may have
+    /// room: until the next turn among the clients that were refused and will return.
     pub fn retry_after(&self, model: Option<&str>) -> Duration {
         let monitor = &self.shared.monitor;
-        monitor.table().pool(model).model.demand.refuse(monitor.now())
+        monitor.table().pool(model).model.demand.refuse_with_slots(monitor.now())
     }
 }
 

@@ -178,7 +178,9 @@ impl Upstream {
     }
 
     fn is_awaited(&self) -> bool {
-        self.pools.load().iter().any(|model| model.queue.most_urgent().is_some())
+        let is_awaited =
+            |model: &Model| model.queue.most_urgent().is_some() || model.demand.is_awaited();
+        self.pools.load().iter().any(|model| is_awaited(model))
     }
 
     pub(super) fn record_report(&self, rank: usize, report: LoadReport, at: Duration) {
