@@ -26,9 +26,9 @@ pub use monitor::{MonitorConfig, UnknownModel, WorkerMonitor};
 pub use router::PushRouter;
 pub use stats::{FoundLimit, ModelStats, QueueLoad, RankStats, UpstreamLoad};
 pub use tidegate_core::routing::{
-    Answer, BusyPreset, BusyThresholds, Charge, ChargeRule, Demand, KvUsage, LoadReport, OnSilence,
-    Overload, Pick, RouteError, ServiceEstimator, Standing, Threshold, ThresholdOutOfRange,
-    TriedUpstreams, UpstreamLimit,
+    Answer, BusyPreset, BusyThresholds, Charge, ChargeRule, Demand, FlapLog, HeldChanges, KvUsage,
+    LoadReport, OnSilence, Overload, Pick, RouteError, ServiceEstimator, Standing, Threshold,
+    ThresholdOutOfRange, TriedUpstreams, UpstreamLimit,
 };
 pub use upstream::Upstream;
 pub use upstream_id::UpstreamId;
