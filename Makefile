@@ -46,8 +46,8 @@ loom: ## Every interleaving of the in-flight tracker, of the retry budget and of
 	$(CARGO) test --workspace --locked --features tidegate-core/__loom,tidegate/__loom \
 		--test loom_in_flight --test loom_retry_budget --test loom_channel
 
-shuttle: ## Many random interleavings of the windowed channel, longer than loom can search through
-	$(CARGO) test --workspace --locked --features tidegate/__shuttle --test shuttle_channel
+shuttle: ## Many random interleavings of the windowed channel and of the queue, longer than loom can search through
+	$(CARGO) test --workspace --locked --features tidegate/__shuttle --test shuttle_channel --test shuttle_queue
 
 doc: ## The API documentation
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

@@ -4,12 +4,14 @@
 //! caller gives the time and the random numbers, and shares the state between threads.
 
 mod availability;
+mod flap_log;
 mod load;
 mod policy;
 mod thresholds;
 
 pub use crate::flow::ServiceEstimator;
 pub use availability::{Availability, AvailabilityEntry, FreeSet, Loads, UpstreamState};
+pub use flap_log::{FlapLog, HeldChanges};
 pub use load::{
     Charge, ChargeRule, ChargeTicket, ExpectedWait, KvUsage, LoadAccount, LoadReport, OnSilence,
     RANKS_MAX, RankReport, RankView, Standing, UpstreamAccount, UpstreamLimit, UpstreamTicket,

@@ -13,6 +13,7 @@ mod layers;
 mod loader;
 mod origin;
 mod policies;
+mod renamed;
 mod schema;
 mod sections;
 mod show;

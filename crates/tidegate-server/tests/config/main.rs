@@ -8,6 +8,7 @@ mod keys;
 mod layers;
 mod log;
 mod policies;
+mod renamed;
 mod routes;
 mod routing;
 mod service_links;

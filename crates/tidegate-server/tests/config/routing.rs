@@ -136,13 +136,7 @@ fn settings_of_the_queue_and_weights_out_of_range_are_errors() {
 }
 
 #[test]
-fn settings_that_are_gone_are_errors_with_the_nearest_key() {
-    let outbox = only("[outbox]\nconcurrency = 8");
-    assert_eq!(outbox.field, "outbox", "{outbox}");
-    for key in ["normal_share", "low_share"] {
-        let error = only(&format!("[routing]\n{key} = 0.9"));
-        assert_eq!(error.field, format!("routing.{key}"));
-    }
+fn misspelt_settings_are_errors_with_the_nearest_key() {
     let share = only("[routing]\nupsteam_share = 0.5");
     assert_eq!(share.suggestion.as_deref(), Some("routing.upstream_share"), "{share}");
     let size = only("[queue]\nqueue_size = 5");

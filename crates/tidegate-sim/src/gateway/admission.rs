@@ -166,9 +166,9 @@ impl<'a> Simulation<'a> {
         let (has_slot, sent_at) = (request.state == State::Sent, request.sent_at);
         let outcome = std::mem::replace(&mut request.outcome, UpstreamOutcome::Ignored);
         if let Some(ticket) = request.ticket.take() {
-            let is_awaited = !self.waiting.is_empty();
+            let is_queued = !self.waiting.is_empty();
             let served = has_slot.then(|| Duration::from_nanos(self.now - sent_at));
-            self.fleet.release((upstream, ticket), (outcome, served), is_awaited, self.now);
+            self.fleet.release((upstream, ticket), (outcome, served), is_queued, self.now);
         }
         if has_slot {
             self.checks.back(upstream);

@@ -149,3 +149,21 @@ fn a_limit_is_a_number_or_off() {
         assert!((0.6..=1.0).contains(&goodput), "{limit} {goodput}");
     }
 }
+
+/// Without a queue the refusals alone show that the limit binds. Otherwise it would rise as in calm, until the
+/// upstream collapses.
+#[test]
+fn a_limit_without_a_queue_stays_at_the_capacity() {
+    let text = r#"
+        about = "Twenty slots that collapse beyond thirty requests, a limit that is found, and nobody may wait."
+        duration_s = 60
+        settle_s = 15
+        gateway = { limit = "auto", queue = 0 }
+        upstreams = { count = 1, slots = 20, queue = 4096, thrash_above = 30, reports = false }
+        class = [{ name = "a", share = 1.2, service = { kind = "exponential", ms = 100 } }]
+    "#;
+    for seed in 1..=10 {
+        let goodput = run(text, seed).value(What::GoodputOfCapacity, "all", None).unwrap_or(0.0);
+        assert!(goodput >= 0.88, "seed {seed}: {goodput}");
+    }
+}

@@ -20,8 +20,6 @@ pub(super) struct SharedLimit {
 struct State {
     limit: ConcurrencyLimit,
     ticked_at: Duration,
-    /// Ends until the last refusal is forgotten: as many as were in flight then, which is about one latency.
-    awaited_ends: u32,
     demand: Demand,
     service: ServiceEstimator,
 }
@@ -52,7 +50,6 @@ impl SharedLimit {
         let state = State {
             limit: ConcurrencyLimit::new(config),
             ticked_at: Duration::ZERO,
-            awaited_ends: 0,
             demand: Demand::new(bounds),
             service: ServiceEstimator::default(),
         };
@@ -103,12 +100,11 @@ impl SharedLimit {
 // === impl State ===
 
 impl State {
-    /// Counts a refusal, and returns the wait of its client. A limit that refuses binds, also while its slots
-    /// fill again: without a queue, all slots are taken for only half of the time at twice the capacity.
+    /// Counts a refusal, and returns the wait of its client.
     fn count_refusal(&mut self, now: Duration) -> Duration {
-        self.awaited_ends = self.limit.in_flight();
-        self.limit.on_waiting(now, self.awaited_ends > 0);
-        self.demand.refuse(now)
+        let wait = self.demand.refuse(now);
+        self.limit.on_waiting(now, self.demand.is_awaited());
+        wait
     }
 
     fn count_end(&mut self, now: Duration, slot: &LimitSlot) {
@@ -117,8 +113,7 @@ impl State {
         self.demand.end(now, is_service.then(|| now.saturating_sub(slot.since)));
         self.demand.observe(&mut self.service, now);
         self.limit.on_end(now, slot.started, slot.outcome);
-        self.awaited_ends = self.awaited_ends.saturating_sub(1);
-        self.limit.on_waiting(now, self.awaited_ends > 0);
+        self.limit.on_waiting(now, self.demand.is_awaited());
     }
 
     fn pass_time(&mut self, now: Duration) {

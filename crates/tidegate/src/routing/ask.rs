@@ -1,4 +1,4 @@
-use super::upstream::UpstreamId;
+use super::upstream_id::UpstreamId;
 use tidegate_core::admission::MessagePriority;
 use tidegate_core::queue::FlowId;
 use tidegate_core::routing::{Charge, TriedUpstreams};

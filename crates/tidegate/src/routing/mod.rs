@@ -9,12 +9,15 @@ mod assignment;
 mod model;
 mod monitor;
 mod own_delay;
+mod pass;
 mod pool;
 mod queue;
 mod router;
 mod stats;
+mod sync;
 mod table;
 mod upstream;
+mod upstream_id;
 
 pub use acquire_error::AcquireError;
 pub use ask::Ask;
@@ -24,8 +27,9 @@ pub use monitor::{MonitorConfig, UnknownModel, WorkerMonitor};
 pub use router::PushRouter;
 pub use stats::{FoundLimit, ModelStats, QueueLoad, RankStats, UpstreamLoad};
 pub use tidegate_core::routing::{
-    Answer, BusyPreset, BusyThresholds, Charge, ChargeRule, Demand, KvUsage, LoadReport, OnSilence,
-    Overload, Pick, RouteError, ServiceEstimator, Standing, Threshold, ThresholdOutOfRange,
-    TriedUpstreams, UpstreamLimit,
+    Answer, BusyPreset, BusyThresholds, Charge, ChargeRule, Demand, FlapLog, HeldChanges, KvUsage,
+    LoadReport, OnSilence, Overload, Pick, RouteError, ServiceEstimator, Standing, Threshold,
+    ThresholdOutOfRange, TriedUpstreams, UpstreamLimit,
 };
-pub use upstream::{Upstream, UpstreamId};
+pub use upstream::Upstream;
+pub use upstream_id::UpstreamId;

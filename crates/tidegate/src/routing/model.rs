@@ -1,7 +1,6 @@
 use super::queue::ModelQueue;
-use arc_swap::ArcSwap;
+use super::sync::{ArcSwap, AtomicBool, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tidegate_core::admission::RetryBounds;
 use tidegate_core::queue::PoolQueueConfig;
 use tidegate_core::routing::{BusyThresholds, Demand};

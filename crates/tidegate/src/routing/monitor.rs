@@ -1,11 +1,12 @@
 use super::model::{ANY_MODEL, Model};
 use super::own_delay::OwnDelay;
 use super::stats::{ModelStats, UpstreamLoad};
+use super::sync::{self, ArcSwap, Guard, Mutex, MutexGuard};
 use super::table::Table;
-use super::upstream::{Upstream, UpstreamId};
-use arc_swap::{ArcSwap, Guard};
+use super::upstream::Upstream;
+use super::upstream_id::UpstreamId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidegate_core::admission::RetryBounds;
 use tidegate_core::queue::PoolQueueConfig;
@@ -119,7 +120,7 @@ impl WorkerMonitor {
         let table = Table::new(BTreeMap::new(), models, &any);
         Self {
             table: ArcSwap::from_pointee(table),
-            started: Instant::now(),
+            started: sync::now(),
             own_delay: Arc::default(),
             edits: Mutex::new(Edits { any, next: 0, services: BTreeMap::new() }),
             changed: Notify::new(),
@@ -130,7 +131,7 @@ impl WorkerMonitor {
     /// Returns the time since the monitor was created, as its methods expect it.
     #[must_use]
     pub fn now(&self) -> Duration {
-        self.started.elapsed()
+        self.at(sync::now())
     }
 
     /// Returns the time of an instant, as its methods expect it. Zero for one before the monitor was created.
@@ -353,12 +354,17 @@ impl WorkerMonitor {
         for (_, model) in before.models.iter().filter(|(name, _)| is_gone(name)) {
             model.queue.move_all();
         }
+        // Requests without a model may have waited in the queue of the only one.
+        let any = &before.pool(None).model;
+        if !Arc::ptr_eq(any, &table.pool(None).model) {
+            any.queue.move_all();
+        }
         let now = self.now();
         table.models.values().for_each(|model| model.queue.serve(now));
     }
 
     fn edits(&self) -> MutexGuard<'_, Edits> {
-        self.edits.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.edits)
     }
 }
 

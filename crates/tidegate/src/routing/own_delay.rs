@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use super::sync::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The time that this process takes to notice a response that has arrived, over the last measurements of all its

@@ -1,7 +1,9 @@
 use super::ask::Ask;
 use super::assignment::Assignment;
 use super::model::Model;
-use super::upstream::Upstream;
+use super::pass::Pass;
+use super::upstream::{ChargeError, Upstream};
+use super::upstream_id::UpstreamId;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::routing::{self, Availability, Demand, ExpectedWait};
@@ -19,6 +21,10 @@ pub(super) struct PoolView<'a> {
     pub pool: &'a Pool,
     pub ask: &'a Ask<'a>,
     pub now: Duration,
+    /// The search that this is a part of, for a request that waits.
+    pub pass: Option<&'a Pass>,
+    /// Upstreams that have room, but not for this request.
+    pub too_small: Vec<UpstreamId>,
 }
 
 // === impl PoolView ===
@@ -45,12 +51,26 @@ impl routing::Pool for PoolView<'_> {
 
     fn try_reserve(&mut self, index: usize) -> Option<Assignment> {
         let (upstream, model) = (&self.pool.members[index], &self.pool.model);
-        let ticket = upstream.try_charge(self.ask.charge, model, self.now).ok()?;
+        if self.pass.is_some_and(|pass| !pass.allows(upstream.id())) {
+            return None;
+        }
+        let ticket = match upstream.try_charge(self.ask.charge, model, self.now) {
+            Ok(ticket) => ticket,
+            Err(ChargeError::Full) => return None,
+            Err(ChargeError::TooSmall) => {
+                self.too_small.push(upstream.id());
+                return None;
+            }
+        };
         Some(Assignment::new(upstream, model, ticket, self.ask.priority, self.now))
     }
 }
 
-impl PoolView<'_> {
+impl<'a> PoolView<'a> {
+    pub fn new(pool: &'a Pool, ask: &'a Ask<'a>, now: Duration) -> Self {
+        Self { pool, ask, now, pass: None, too_small: Vec::new() }
+    }
+
     /// Reserves a slot whatever the thresholds say.
     pub fn reserve_anyway(&self, index: usize) -> Assignment {
         let upstream = &self.pool.members[index];

@@ -1,6 +1,7 @@
+use super::pass::Pass;
+use super::sync::{self, AtomicU8, AtomicU64, Mutex, MutexGuard, Ordering, fence};
 use std::fmt;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidegate_core::admission::MessagePriority;
 use tidegate_core::queue::{Arrival, Next, NotQueued, Offer, PoolQueue, PoolQueueConfig, QueueKey};
@@ -28,7 +29,7 @@ pub(super) struct ModelQueue {
 pub(super) trait Waiter: fmt::Debug + Send {
     /// Takes a slot if one is free for this request, and returns `true` with it if that was the last for any.
     /// Called with the queue locked.
-    fn offer(&self, now: Duration) -> Offer<bool>;
+    fn offer(&self, pass: &mut Pass, now: Duration) -> Offer<bool>;
 
     /// Ends the wait. Called without the lock: a slot that nobody wants any more is released, which serves the
     /// queue.
@@ -133,7 +134,7 @@ impl ModelQueue {
             true => self.serve_locked(queue, ended, now),
             false => self.unlock(queue, ended),
         }
-        let since = (now, Instant::now());
+        let since = (now, sync::now());
         Ok(Position { queue: Arc::clone(self), key: Some(pushed.key), since })
     }
 
@@ -167,7 +168,9 @@ impl ModelQueue {
         now: Duration,
     ) {
         let mut is_full = false;
-        while !is_full && let Some(next) = queue.next(now, |waiter| waiter.offer(now)) {
+        while !is_full {
+            let mut pass = Pass::default();
+            let Some(next) = queue.next(now, |waiter| waiter.offer(&mut pass, now)) else { break };
             ended.push(match next {
                 Next::Served { item, slot, .. } => {
                     is_full = slot;
@@ -194,9 +197,8 @@ impl ModelQueue {
         fence(Ordering::SeqCst);
     }
 
-    /// A panic while the lock is held leaves a queue that is right: every change to it is one call.
     fn lock(&self) -> MutexGuard<'_, PoolQueue<Box<dyn Waiter>>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.queue)
     }
 }
 
@@ -230,7 +232,7 @@ impl Position {
         let mut queue = self.queue.lock();
         let waiter = remove(&mut queue, key);
         // A free slot that was too small for the request that left may be enough for the next one.
-        let now = self.since.0 + self.since.1.elapsed();
+        let now = self.since.0 + sync::now().saturating_duration_since(self.since.1);
         self.queue.serve_locked(queue, Vec::new(), now);
         waiter.is_some()
     }

@@ -2,13 +2,15 @@ use super::acquire_error::AcquireError;
 use super::ask::{Ask, OwnedAsk};
 use super::assignment::Assignment;
 use super::monitor::WorkerMonitor;
+use super::pass::Pass;
 use super::pool::{Pool, PoolView};
 use super::queue::{Position, WaitEnd, Waiter};
+use super::sync::{Elapsed, Ordering, fence, timeout};
+use super::upstream_id::UpstreamId;
 use crate::rng::Rng;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 use tidegate_core::queue::{Arrival, NotQueued, Offer};
 use tidegate_core::routing::{Pick, Pool as _, RouteError, RouteQuery, RoutingPolicy};
@@ -149,8 +151,7 @@ impl PushRouter {
                     });
                 }
             };
-            let until = tokio::time::Instant::now() + until.saturating_sub(now);
-            let end = turn_within(position, turn, until).await;
+            let end = turn_within(position, turn, until.saturating_sub(now)).await;
             now = shared.monitor.now();
             let waited = now.saturating_sub(started);
             let end = match end {
@@ -177,7 +178,7 @@ impl PushRouter {
         let now = monitor.now();
         let table = monitor.table();
         let pool = table.pool(ask.model);
-        let view = PoolView { pool, ask, now };
+        let view = PoolView::new(pool, ask, now);
         let index = match self.shared.named(ask) {
             Some(name) => pool.position(name).filter(|index| !view.is_excluded(*index)),
             None => policy.choose_anyway(&view, &ask.query(rng.next_u64(), now)),
@@ -191,7 +192,7 @@ impl PushRouter {
         let Shared { monitor, policy, .. } = &*self.shared;
         let table = monitor.table();
         let now = monitor.now();
-        policy.refuse(&PoolView { pool: table.pool(ask.model), ask, now }, ask.dry_run, now)
+        policy.refuse(&PoolView::new(table.pool(ask.model), ask, now), ask.dry_run, now)
     }
 
     /// Returns `true` if any upstream has room, whatever the model. If not, and if requests may not wait, a
@@ -201,11 +202,11 @@ impl PushRouter {
         self.shared.monitor.table().any_room()
     }
 
-    /// Returns the wait before a retry of a request for this model that is refused: until the next turn among the
-    /// clients that were refused and will return.
+    /// Returns the wait before a retry of a request for this model that is refused although its upstreams may have
+    /// room: until the next turn among the clients that were refused and will return.
     pub fn retry_after(&self, model: Option<&str>) -> Duration {
         let monitor = &self.shared.monitor;
-        monitor.table().pool(model).model.demand.refuse(monitor.now())
+        monitor.table().pool(model).model.demand.refuse_with_slots(monitor.now())
     }
 }
 
@@ -230,7 +231,7 @@ impl Shared {
             return Err(None);
         }
         if is_first {
-            let assignment = self.route_in(pool, ask, draw, now)?;
+            let assignment = self.route_in(&mut PoolView::new(pool, ask, now), draw)?;
             // After the slot is taken: see the queue.
             fence(Ordering::SeqCst);
             if !queue.comes_before(ask.priority) {
@@ -247,7 +248,7 @@ impl Shared {
     }
 
     fn explain_in(&self, pool: &Pool, ask: &Ask<'_>, now: Duration) -> RouteError {
-        let view = PoolView { pool, ask, now };
+        let view = PoolView::new(pool, ask, now);
         // A request that was tried everywhere has nothing to wait for.
         match (0..pool.members.len()).all(|index| view.is_excluded(index)) {
             true if !pool.members.is_empty() => RouteError::Exhausted,
@@ -255,34 +256,40 @@ impl Shared {
         }
     }
 
-    fn route_in(
-        &self,
-        pool: &Pool,
-        ask: &Ask<'_>,
-        draw: u64,
-        now: Duration,
-    ) -> Result<Assignment, RouteError> {
-        let view = &mut PoolView { pool, ask, now };
-        let query = ask.query(draw, now);
-        match self.named(ask) {
-            Some(name) => self.policy.route_to(view, pool.position(name), &query),
+    fn route_in(&self, view: &mut PoolView<'_>, draw: u64) -> Result<Assignment, RouteError> {
+        let query = view.ask.query(draw, view.now);
+        match self.named(view.ask) {
+            Some(name) => self.policy.route_to(view, view.pool.position(name), &query),
             None => self.policy.route(view, &query),
         }
     }
 
     /// Offers a slot to a request that waits, whose turn it is. With the slot it returns `true` if that was the
     /// last.
-    fn offer(&self, ask: &OwnedAsk, now: Duration) -> Offer<(Assignment, bool)> {
+    fn offer(&self, ask: &OwnedAsk, pass: &mut Pass, now: Duration) -> Offer<(Assignment, bool)> {
         let ask = ask.ask();
         let table = self.monitor.table();
         let pool = table.pool(ask.model);
         if table.is_full(pool) {
             return Offer::NoSlot;
         }
-        match self.route_in(pool, &ask, self.rng.next_u64(), now) {
-            Ok(assignment) => Offer::Taken((assignment, table.is_full(pool))),
-            Err(_) if table.is_full(pool) => Offer::NoSlot,
-            Err(_) => Offer::NotForThis,
+        let mut view = PoolView { pass: Some(pass), ..PoolView::new(pool, &ask, now) };
+        if let Ok(assignment) = self.route_in(&mut view, self.rng.next_u64()) {
+            return Offer::Taken((assignment, table.is_full(pool)));
+        }
+        let PoolView { too_small, .. } = view;
+        let (named, widest) = (self.named(&ask), table.widest(pool));
+        let takes_all = named.is_none() && std::ptr::eq(widest, &**pool);
+        let is_member = |id: UpstreamId| {
+            let mut members = pool.members.iter().filter(|member| member.id() == id);
+            members.any(|member| named.is_none_or(|name| name == member.name()))
+        };
+        let can_use = |id: UpstreamId| {
+            !ask.not.contains(&id) && !too_small.contains(&id) && (takes_all || is_member(id))
+        };
+        match pass.go_on(widest.members.iter().map(|member| member.id()), can_use) {
+            true if !table.is_full(pool) => Offer::NotForThis,
+            _ => Offer::NoSlot,
         }
     }
 
@@ -312,8 +319,15 @@ impl Shared {
             had_turn: !ask.not.is_empty(),
             item: Box::new(waiter) as Box<dyn Waiter>,
         };
-        let has_room = || !table.is_full(pool);
+        // The table may have been replaced since it was read, and the queue served by then.
+        let has_room = || {
+            let table = self.monitor.table();
+            !table.is_full(table.pool(ask.model))
+        };
         let position = model.queue.arrive(arrival, model.demand.in_flight(), has_room, now)?;
+        if !Arc::ptr_eq(&self.monitor.table().pool(ask.model).model, model) {
+            model.queue.move_all();
+        }
         Ok((position, turn))
     }
 
@@ -330,20 +344,20 @@ impl Shared {
     }
 }
 
-/// Waits for a request's turn until this moment. Dropping the future leaves the queue.
+/// Waits for a request's turn, for at most this time. Dropping the future leaves the queue.
 async fn turn_within(
     position: Position,
     mut turn: oneshot::Receiver<Turn>,
-    until: tokio::time::Instant,
+    wait_max: Duration,
 ) -> Turn {
-    let ended = match tokio::time::timeout_at(until, &mut turn).await {
+    let ended = match timeout(wait_max, &mut turn).await {
         Ok(ended) => {
             position.forget();
             ended
         }
-        Err(_elapsed) if position.expire() => return Err(WaitEnd::Expired),
+        Err(Elapsed) if position.expire() => return Err(WaitEnd::Expired),
         // Its turn came at the same moment, and is being sent.
-        Err(_elapsed) => turn.await,
+        Err(Elapsed) => turn.await,
     };
     ended.unwrap_or(Err(WaitEnd::Displaced))
 }
@@ -351,8 +365,8 @@ async fn turn_within(
 // === impl RoutedWaiter ===
 
 impl Waiter for RoutedWaiter {
-    fn offer(&self, now: Duration) -> Offer<bool> {
-        match self.router.offer(&self.ask, now) {
+    fn offer(&self, pass: &mut Pass, now: Duration) -> Offer<bool> {
+        match self.router.offer(&self.ask, pass, now) {
             Offer::Taken((assignment, is_full)) => {
                 self.slot.set(Some(assignment));
                 Offer::Taken(is_full)

@@ -1,6 +1,7 @@
 use super::model::{ANY_MODEL, Model};
 use super::pool::Pool;
-use super::upstream::{Membership, Upstream, UpstreamId};
+use super::upstream::{Membership, Upstream};
+use super::upstream_id::UpstreamId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_core::routing::{Availability, RoutingPolicy, Threshold};
@@ -88,8 +89,12 @@ impl Table {
     /// Returns `true` if no request that waits beside one of this pool could find room: one queue may serve two
     /// pools, one of which is a part of all upstreams.
     pub fn is_full(&self, pool: &Pool) -> bool {
-        let widest = if Arc::ptr_eq(&pool.model, &self.all.model) { &self.all } else { pool };
-        !RoutingPolicy::has_room(&widest.availability)
+        !RoutingPolicy::has_room(&self.widest(pool).availability)
+    }
+
+    /// Returns the largest pool whose requests wait in the same queue.
+    pub fn widest<'a>(&'a self, pool: &'a Pool) -> &'a Pool {
+        if Arc::ptr_eq(&pool.model, &self.all.model) { &self.all } else { pool }
     }
 
     /// Returns the pools by model, and the pool of [`ANY_MODEL`] if requests come to it.

@@ -1,18 +1,14 @@
 use super::model::Model;
 use super::own_delay::OwnDelay;
-use arc_swap::ArcSwap;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use super::sync::{self, ArcSwap, AtomicU64, Mutex, MutexGuard, Ordering, fence};
+use super::upstream_id::UpstreamId;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidegate_core::limit::UpstreamOutcome;
 use tidegate_core::routing::{
     Answer, Availability, AvailabilityEntry, Charge, ExpectedWait, Latency, LoadReport, OnSilence,
     Standing, UpstreamAccount, UpstreamLimit, UpstreamTicket,
 };
-
-/// The identity of an upstream within its monitor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct UpstreamId(pub usize);
 
 /// An upstream that threads share. Routing chooses by atomics; a request is charged under the upstream's own lock,
 /// which no request to another upstream waits for.
@@ -32,6 +28,15 @@ pub struct Upstream {
     /// The capacity, 0 for unknown, and in the highest bit whether it reports a queue.
     capacity: AtomicU64,
     latency: [AtomicU64; 2],
+}
+
+/// The reason that an upstream does not take a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChargeError {
+    /// No room for any request.
+    Full,
+    /// Room for smaller requests only.
+    TooSmall,
 }
 
 /// Bit of an upstream that reports a queue.
@@ -134,9 +139,18 @@ impl Upstream {
         charge: Charge,
         model: &Model,
         now: Duration,
-    ) -> Result<UpstreamTicket, Standing> {
+    ) -> Result<UpstreamTicket, ChargeError> {
         let thresholds = model.thresholds();
-        self.change(|state| state.account.try_charge(charge, &thresholds, now))
+        self.change(|state| {
+            let charged = state.account.try_charge(charge, &thresholds, now);
+            charged.map_err(|_| {
+                // Under the same lock: a slot that is freed a moment later was not too small.
+                match state.account.load().standing(Charge::LEAST, &thresholds) {
+                    Standing::Free => ChargeError::TooSmall,
+                    _ => ChargeError::Full,
+                }
+            })
+        })
     }
 
     pub(super) fn charge_anyway(&self, charge: Charge, now: Duration) -> UpstreamTicket {
@@ -171,7 +185,9 @@ impl Upstream {
     }
 
     fn is_awaited(&self) -> bool {
-        self.pools.load().iter().any(|model| model.queue.most_urgent().is_some())
+        let is_awaited =
+            |model: &Model| model.queue.most_urgent().is_some() || model.demand.is_awaited();
+        self.pools.load().iter().any(|model| is_awaited(model))
     }
 
     pub(super) fn record_report(&self, rank: usize, report: LoadReport, at: Duration) {
@@ -203,7 +219,7 @@ impl Upstream {
 
     /// Returns the time as its monitor counts it.
     pub(super) fn now(&self) -> Duration {
-        self.started.elapsed()
+        sync::now().saturating_duration_since(self.started)
     }
 
     /// Serves the requests that wait for one of its pools, the most urgent pool first. Call it after a slot may
@@ -301,9 +317,8 @@ impl Upstream {
         result
     }
 
-    /// Locks the state. A panic while the lock is held leaves correct sums: every change to them is atomic.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.state)
     }
 }
 

@@ -12,6 +12,8 @@ pub struct Demand {
     ended: AtomicU64,
     served_us: AtomicU64,
     refused: AtomicU64,
+    /// Requests in flight that began before the last refusal: their slots are awaited.
+    awaited_ends: AtomicU64,
     /// Time of the last end, or of the first begin after nothing was in flight, in microseconds.
     changed_us: AtomicU64,
     /// Mean time of a request in its slot in microseconds; 0 while it is unknown.
@@ -31,6 +33,7 @@ impl Demand {
             ended: AtomicU64::new(0),
             served_us: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            awaited_ends: AtomicU64::new(0),
             changed_us: AtomicU64::new(0),
             service_us: AtomicU64::new(0),
             returns: ReturnSchedule::default(),
@@ -52,6 +55,10 @@ impl Demand {
     /// Counts the end of a reservation, which was used for this time; `None` if it was not used.
     pub fn end(&self, now: Duration, served: Option<Duration>) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        if self.is_awaited() {
+            let one_less = |ends: u64| ends.checked_sub(1);
+            let _ = self.awaited_ends.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+        }
         self.changed_us.store(micros(now), Ordering::Relaxed);
         if let Some(served) = served {
             // An observer in between sees a time without its end, and the next observation makes up for it.
@@ -62,6 +69,12 @@ impl Demand {
 
     /// Counts a request that was refused because no slot was free, and returns the wait of its client.
     pub fn refuse(&self, now: Duration) -> Duration {
+        self.awaited_ends.store(self.in_flight(), Ordering::Relaxed);
+        self.refuse_with_slots(now)
+    }
+
+    /// Counts a request that was refused although a slot may be free, and returns the wait of its client.
+    pub fn refuse_with_slots(&self, now: Duration) -> Duration {
         self.refused.fetch_add(1, Ordering::Relaxed);
         self.returns.take(self.pace(now), self.bounds, now)
     }
@@ -70,6 +83,14 @@ impl Demand {
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Returns `true` if there was a refusal since the requests in flight began, so that more are wanted than
+    /// there are slots, also while slots are free again: without a queue, all slots are taken for only half of the
+    /// time at twice the capacity.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        self.awaited_ends.load(Ordering::Relaxed) > 0
     }
 
     /// Returns the number of requests refused so far.
@@ -110,4 +131,27 @@ impl Demand {
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_counts_as_demand_until_the_requests_of_that_moment_have_ended() {
+        let demand = Demand::new(RetryBounds::default());
+        let now = Duration::from_secs(1);
+        (0..3).for_each(|_| demand.begin(now));
+        demand.refuse_with_slots(now);
+        assert!(!demand.is_awaited(), "a slot may have been free");
+        demand.refuse(now);
+        let ends = std::iter::repeat_with(|| {
+            let was_awaited = demand.is_awaited();
+            demand.end(now, Some(now));
+            demand.begin(now);
+            was_awaited
+        });
+        assert_eq!(ends.take(5).collect::<Vec<_>>(), [true, true, true, false, false]);
+        assert_eq!((demand.refused(), demand.in_flight()), (2, 3));
+    }
 }

@@ -1,5 +1,6 @@
 use crate::config::Origin;
 use crate::config::errors::{ConfigError, ErrorList, quoted};
+use crate::config::renamed::{renamed_key, renamed_keys};
 use crate::config::schema::{AnySetting, env_name};
 use crate::config::table::Table;
 use crate::config::value::Raw;
@@ -60,10 +61,15 @@ fn check_names(env: &BTreeMap<String, String>, table: &Table, errors: &mut Error
             && !tokens.contains(name)
     });
     for (name, _) in unknown {
+        let origin = Origin::Env(name.clone());
+        let renamed = renamed_keys().find(|old| env_name(old) == *name);
+        if let Some(error) = renamed.and_then(|old| renamed_key(old, &origin)) {
+            errors.push(error);
+            continue;
+        }
         let near = nearest(name, known.iter().map(String::as_str));
         let allowed = "the variables that `tidegate config init -` prints";
-        let error =
-            ConfigError::new(name, &Origin::Env(name.clone()), "an unknown variable", allowed);
+        let error = ConfigError::new(name, &origin, "an unknown variable", allowed);
         errors.push(error.suggest(near));
     }
 }

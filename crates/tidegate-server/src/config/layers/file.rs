@@ -1,5 +1,6 @@
 use crate::config::Origin;
 use crate::config::errors::{ConfigError, ErrorList};
+use crate::config::renamed::{is_renamed_section, renamed_key};
 use crate::config::table::Table;
 use crate::config::value::Raw;
 use tidegate::suggestion::nearest;
@@ -42,7 +43,9 @@ pub fn unknown_key<'a>(
     origin: &Origin,
     known: impl IntoIterator<Item = &'a str>,
 ) -> ConfigError {
-    ConfigError::new(key, origin, "an unknown key", KNOWN_KEYS).suggest(nearest(key, known))
+    renamed_key(key, origin).unwrap_or_else(|| {
+        ConfigError::new(key, origin, "an unknown key", KNOWN_KEYS).suggest(nearest(key, known))
+    })
 }
 
 // === impl Reader ===
@@ -52,7 +55,7 @@ impl Reader<'_> {
         let is_section = self.table.sections().contains(&name);
         match value {
             _ if self.table.list_mut(name).is_some() => self.list(name, &origin, value),
-            DeValue::Table(table) if is_section => {
+            DeValue::Table(table) if is_section || is_renamed_section(name) => {
                 for (key, value) in table.iter() {
                     let (name, origin) =
                         (format!("{name}.{}", key.get_ref()), self.lines.origin(key));

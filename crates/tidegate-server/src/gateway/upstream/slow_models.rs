@@ -24,6 +24,7 @@ pub async fn watch_upstreams(fleet: Arc<Fleet>, slow: Arc<SlowModels>) {
     loop {
         ticks.tick().await;
         slow.observe(&fleet, &mut was);
+        fleet.all().iter().for_each(|upstream| upstream.log_flapping());
         let (monitor, silent) = (fleet.monitor(), fleet.monitor().tick(fleet.monitor().now()));
         let needed = || monitor.thresholds().iter().any(|(_, thresholds)| !thresholds.are_off());
         if !silent.is_empty() && needed() {

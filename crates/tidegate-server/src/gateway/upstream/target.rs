@@ -6,7 +6,9 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegate::routing::{UpstreamId, UpstreamLimit, UpstreamLoad, WorkerMonitor};
+use tidegate::routing::{
+    FlapLog, HeldChanges, UpstreamId, UpstreamLimit, UpstreamLoad, WorkerMonitor,
+};
 
 /// One server behind the gateway, as all threads see it.
 #[derive(Debug)]
@@ -25,6 +27,14 @@ pub struct Upstream {
     scraped: AtomicBool,
     /// The source of its load.
     source: Mutex<Source>,
+    changes: Mutex<Changes>,
+}
+
+/// Changes between up and down, for the log.
+#[derive(Debug)]
+struct Changes {
+    is_up: bool,
+    log: FlapLog,
 }
 
 /// The source of an upstream's load.
@@ -85,17 +95,41 @@ impl Upstream {
             response_start: Histogram::default(),
             scraped: AtomicBool::new(false),
             source: Mutex::new(Source { kind: "unknown", ..Source::default() }),
+            changes: Mutex::new(Changes { is_up: true, log: FlapLog::default() }),
         })
     }
 
-    /// Records whether a connection could be made, and logs it when it is news.
+    /// Records whether a connection could be made, and logs it when it is news and the upstream does not flap.
     pub fn note(&self, failure: Option<&ConnectError>) {
-        if !self.monitor.set_up(self.id, failure.is_none()) {
+        let is_up = failure.is_none();
+        if !self.monitor.set_up(self.id, is_up) {
             return;
+        }
+        {
+            let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+            changes.is_up = is_up;
+            if !changes.log.change(self.monitor.now()) {
+                return;
+            }
         }
         match failure {
             None => tracing::info!(upstream = %self.name(), "upstream is up"),
             Some(error) => tracing::warn!(upstream = %self.name(), %error, "upstream is down"),
+        }
+    }
+
+    /// Sums up changes that were not logged, if it is time to. Call it a few times a second.
+    pub fn log_flapping(&self) {
+        let now = self.monitor.now();
+        let (is_up, held) = {
+            let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+            (changes.is_up, changes.log.summary(now))
+        };
+        if let Some(HeldChanges { changes, since }) = held {
+            let seconds = now.saturating_sub(since).as_secs();
+            let state = if is_up { "up" } else { "down" };
+            let upstream = self.name();
+            tracing::warn!(upstream, changes, seconds, state, "upstream flaps between up and down");
         }
     }
 

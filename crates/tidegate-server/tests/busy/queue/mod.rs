@@ -6,4 +6,5 @@ mod fairness;
 mod leaving;
 mod order;
 mod series;
+mod tenants;
 mod upstreams;

@@ -151,17 +151,18 @@ impl<'a> Fleet<'a> {
     }
 
     /// Releases the slot of a request that ended so, and was at its upstream for this time if it was sent.
-    /// `is_awaited`: requests wait for the pool.
+    /// `is_queued`: requests wait for the pool.
     pub fn release(
         &mut self,
         (upstream, ticket): (usize, UpstreamTicket),
         (outcome, served): (UpstreamOutcome, Option<Duration>),
-        is_awaited: bool,
+        is_queued: bool,
         now: Time,
     ) {
         let now = Duration::from_nanos(now);
-        self.upstreams.all[upstream].account.release(ticket, outcome, is_awaited, now);
         self.upstreams.demand.end(now, served);
+        let is_awaited = is_queued || self.upstreams.demand.is_awaited();
+        self.upstreams.all[upstream].account.release(ticket, outcome, is_awaited, now);
         self.upstreams.publish(upstream);
     }
 
@@ -192,8 +193,9 @@ impl<'a> Fleet<'a> {
     }
 
     /// Lets old reports expire, ends the rounds of limits that are found, and updates the retry advice.
-    pub fn tick(&mut self, is_awaited: bool, now: Time) {
+    pub fn tick(&mut self, is_queued: bool, now: Time) {
         let now = Duration::from_nanos(now);
+        let is_awaited = is_queued || self.upstreams.demand.is_awaited();
         let before = now.saturating_sub(REPORT_TTL);
         for upstream in 0..self.upstreams.all.len() {
             self.upstreams.all[upstream].account.tick(now, before, is_awaited);

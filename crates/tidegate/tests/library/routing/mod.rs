@@ -4,4 +4,5 @@ mod models;
 mod overshoot;
 mod queueing;
 mod recovery;
+mod refusals;
 mod support;
