@@ -1,5 +1,7 @@
 use super::clients::Client;
-use crate::config::policies::{Anonymous, ForwardedPolicy, HostPolicy, LogFormat};
+use crate::config::policies::{
+    Anonymous, AuthorizationPolicy, ForwardedPolicy, HostPolicy, LogFormat,
+};
 use crate::config::schema::record;
 use crate::config::value::shape::{ADDRESS, LOG_FILTER};
 use std::net::SocketAddr;
@@ -142,6 +144,9 @@ record! {
         host: HostPolicy = word().or(HostPolicy::Preserve) => host;
         /// Treatment of Forwarded and X-Forwarded-*: append, replace (at the edge) or off.
         forwarded: ForwardedPolicy = word().or(ForwardedPolicy::Append) => forwarded;
+        /// Authorization for upstreams: without clients' tokens (strip), as sent (pass), or own key (replace).
+        authorization: AuthorizationPolicy = word().or(AuthorizationPolicy::Strip)
+            => authorization;
         /// PEM bundle of trusted authorities for https upstreams. Default the system's.
         tls_ca: Option<PathBuf> = path().unset().example("/path/to/ca.pem") => tls_ca;
     }

@@ -8,6 +8,7 @@ mod ingest;
 mod routes;
 mod routing;
 mod tasks;
+mod tokens;
 
 pub use clients::{Client, ClientSettings, clients};
 pub use gateway::*;
@@ -15,3 +16,4 @@ pub use ingest::{IngestConfig, IngestSettings};
 pub use routes::{HeaderMatch, RouteRule, RouteSettings, routes};
 pub use routing::*;
 pub use tasks::*;
+pub use tokens::{Taken, Variables};

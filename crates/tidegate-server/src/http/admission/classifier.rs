@@ -1,3 +1,4 @@
+use super::tokens::{Shown, Tokens};
 use super::{ClientShare, Unauthorized};
 use crate::config::{Anonymous, Client, Config, RouteRule};
 use crate::http::request::values;
@@ -5,9 +6,6 @@ use http::{HeaderMap, HeaderName, Request};
 use tidegate::MessagePriority;
 use tidegate::admission::{MessageKind, Urgency};
 use tidegate::queue::FlowId;
-
-/// The header with a client's token. It is for this hop and never passed on.
-pub const TOKEN_HEADER: &str = "tidegate-token";
 
 static TIDEGATE_PRIORITY: HeaderName = HeaderName::from_static("tidegate-priority");
 static PRIORITY: HeaderName = HeaderName::from_static("priority");
@@ -19,6 +17,8 @@ pub struct Classifier {
     routes: Vec<RouteRule>,
     anonymous: Anonymous,
     clients: Vec<Known>,
+    /// The index of the client with a token.
+    tokens: Tokens<usize>,
 }
 
 /// A client with its share.
@@ -41,12 +41,16 @@ pub struct Flow {
 /// A request with its priority, its client's share and its flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Classified<'a> {
+    /// The client's name, if its token is known.
+    pub client: Option<&'a str>,
     /// The flow.
     pub flow: Flow,
     /// The priority.
     pub priority: MessagePriority,
     /// The share of its client, if it has one.
     pub share: Option<&'a ClientShare>,
+    /// The `Authorization` header has a token of this gateway, which is not for upstreams.
+    pub token_in_authorization: bool,
 }
 
 /// The priority that a request claims, and the most that it may claim.
@@ -72,7 +76,9 @@ impl Classifier {
             let flow = Flow { id: FlowId(number), weight: client.weight };
             Known { client: client.clone(), share, flow }
         };
+        let clients = config.claims.clients.iter().enumerate();
         Self {
+            tokens: Tokens::new(clients.map(|(index, client)| (client.token, index))),
             routes: config.routes.clone(),
             anonymous: config.claims.anonymous,
             // Flow 0 is that of requests without a token.
@@ -86,11 +92,14 @@ impl Classifier {
     ///
     /// When the client must show a token and does not.
     pub fn classified<B>(&self, request: &Request<B>) -> Result<Classified<'_>, Unauthorized> {
-        let known = self.known(request.headers())?;
-        let most = self.most_urgent(known)?;
+        let (known, shown) = self.known(request.headers())?;
+        let most = self.most_urgent(known, shown)?;
+        let client = known.map(|known| &*known.client.name);
         let share = known.and_then(|known| known.share.as_ref());
         let flow = known.map_or(Flow { id: FlowId::default(), weight: 1 }, |known| known.flow);
-        Ok(Classified { priority: self.asked(request).capped_at(most), share, flow })
+        let priority = self.asked(request).capped_at(most);
+        let token_in_authorization = shown.in_authorization;
+        Ok(Classified { client, priority, share, flow, token_in_authorization })
     }
 
     /// The share of a client, if it has one.
@@ -110,8 +119,8 @@ impl Classifier {
     ///
     /// When the client must show a token and does not.
     pub fn claim<B>(&self, request: &Request<B>) -> Result<Claim<'_>, Unauthorized> {
-        let known = self.known(request.headers())?;
-        let most = self.most_urgent(known)?;
+        let (known, shown) = self.known(request.headers())?;
+        let most = self.most_urgent(known, shown)?;
         let client = known.map(|known| &*known.client.name);
         Ok(Claim { client, most, priority: self.asked(request).capped_at(most) })
     }
@@ -119,14 +128,9 @@ impl Classifier {
     /// The same for a request on a port that is the operators' alone: a token is not needed there, and tells no
     /// more than who asks.
     pub fn operators_claim<B>(&self, request: &Request<B>) -> Claim<'_> {
-        let known = self.known(request.headers()).ok().flatten();
+        let known = self.known(request.headers()).ok().and_then(|(known, _)| known);
         let (client, most) = (known.map(|known| &*known.client.name), MessagePriority::High);
         Claim { client, most, priority: self.asked(request).capped_at(most) }
-    }
-
-    /// The name of the client that sends a request, if its token is known.
-    pub fn name(&self, headers: &HeaderMap) -> Option<&str> {
-        self.known(headers).ok().flatten().map(|known| &*known.client.name)
     }
 
     fn asked<B>(&self, request: &Request<B>) -> MessagePriority {
@@ -154,28 +158,26 @@ impl Classifier {
     /// When the token is missing or unknown.
     pub fn require_known(&self, headers: &HeaderMap) -> Result<(), Unauthorized> {
         match self.known(headers)? {
-            None if !self.clients.is_empty() => Err(Unauthorized::Missing),
+            (None, shown) if !self.tokens.is_empty() => Err(shown.without_holder()),
             _ => Ok(()),
         }
     }
 
-    fn most_urgent(&self, known: Option<&Known>) -> Result<MessagePriority, Unauthorized> {
+    fn most_urgent(
+        &self,
+        known: Option<&Known>,
+        shown: Shown<usize>,
+    ) -> Result<MessagePriority, Unauthorized> {
         match (known, self.anonymous) {
             (Some(known), _) => Ok(known.client.max_priority),
             (None, Anonymous::UpTo(priority)) => Ok(priority),
-            (None, Anonymous::Refuse) => Err(Unauthorized::Missing),
+            (None, Anonymous::Refuse) => Err(shown.without_holder()),
         }
     }
 
-    fn known(&self, headers: &HeaderMap) -> Result<Option<&Known>, Unauthorized> {
-        // Where no tokens were given out, one means nothing.
-        if self.clients.is_empty() {
-            return Ok(None);
-        }
-        let Some(token) = headers.get(TOKEN_HEADER) else { return Ok(None) };
-        let mut known = self.clients.iter();
-        let found = known.find(|known| same(known.client.token.as_bytes(), token.as_bytes()));
-        found.map(Some).ok_or(Unauthorized::Unknown)
+    fn known(&self, headers: &HeaderMap) -> Result<(Option<&Known>, Shown<usize>), Unauthorized> {
+        let shown = self.tokens.shown(headers)?;
+        Ok((shown.holder.and_then(|index| self.clients.get(index)), shown))
     }
 }
 
@@ -186,12 +188,6 @@ fn claimed(headers: &HeaderMap) -> Option<MessagePriority> {
     text(&TIDEGATE_PRIORITY)
         .and_then(MessagePriority::from_name)
         .or_else(|| text(&PRIORITY).and_then(Urgency::parse).map(Urgency::priority))
-}
-
-/// Compares without telling by its duration how much of a guess was right.
-fn same(secret: &[u8], given: &[u8]) -> bool {
-    secret.len() == given.len()
-        && secret.iter().zip(given).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
 #[cfg(test)]

@@ -6,10 +6,12 @@ use http::Response;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unauthorized {
     /// None was sent and one is needed.
-    #[error("a token is needed: send it in the tidegate-token header")]
+    #[error(
+        "a token is needed: send it as Authorization: Bearer TOKEN, or as tidegate-token: TOKEN"
+    )]
     Missing,
     /// No client has this token.
-    #[error("the token in the tidegate-token header is not known")]
+    #[error("the token in the Authorization or tidegate-token header is not known")]
     Unknown,
 }
 
