@@ -175,8 +175,9 @@ const READABLE_BY_ALL: u32 = 0o004;
 /// A plain token in a file of this mode must not be readable by everyone. One error, however many tokens it has.
 pub fn exposed_file(table: &Table, mode: u32, errors: &mut ErrorList) {
     let clients = table.client.entries.iter().map(|client| &client.token.state);
+    let operators = table.operator.entries.iter().map(|operator| &operator.token.state);
     let exposed = |state: &&State| state.is_given && matches!(state.origin, Origin::File { .. });
-    let Some(first) = clients.into_iter().find(exposed) else { return };
+    let Some(first) = clients.chain(operators).find(exposed) else { return };
     let Origin::File { path, .. } = &first.origin else { return };
     if mode & READABLE_BY_ALL != 0 {
         let mode = mode & 0o7777;

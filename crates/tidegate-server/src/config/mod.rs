@@ -30,7 +30,8 @@ pub use policies::{
 };
 pub use sections::{
     AdmissionConfig, ClaimsConfig, Client, HeaderMatch, IngestConfig, ListenConfig, LogConfig,
-    ProxyConfig, QueueConfig, RouteRule, RoutingConfig, RuntimeEntry, TasksConfig, TlsFiles,
+    Operator, ProxyConfig, QueueConfig, RouteRule, RoutingConfig, RuntimeEntry, TasksConfig,
+    TlsFiles,
 };
 pub use show::{Effective, show_json, show_text};
 pub use table::{CONFIG_VARIABLE, Config};

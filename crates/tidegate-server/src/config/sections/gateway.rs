@@ -1,4 +1,5 @@
 use super::clients::Client;
+use super::operators::Operator;
 use crate::config::policies::{
     Anonymous, AuthorizationPolicy, ForwardedPolicy, HostPolicy, LogFormat,
 };
@@ -120,6 +121,8 @@ record! {
     derived |_settings| {
         /// Clients known by a token, 0 … 10,000. Default none.
         clients: Vec<Client> = Vec::new();
+        /// Operators known by a token, 0 … 1,000. Default none: the admin port is then open to loopback.
+        operators: Vec<Operator> = Vec::new();
     }
 }
 

@@ -5,6 +5,7 @@
 mod clients;
 mod gateway;
 mod ingest;
+mod operators;
 mod routes;
 mod routing;
 mod tasks;
@@ -13,6 +14,7 @@ mod tokens;
 pub use clients::{Client, ClientSettings, clients};
 pub use gateway::*;
 pub use ingest::{IngestConfig, IngestSettings};
+pub use operators::{Operator, OperatorSettings, operators};
 pub use routes::{HeaderMatch, RouteRule, RouteSettings, routes};
 pub use routing::*;
 pub use tasks::*;

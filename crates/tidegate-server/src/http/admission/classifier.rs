@@ -17,8 +17,17 @@ pub struct Classifier {
     routes: Vec<RouteRule>,
     anonymous: Anonymous,
     clients: Vec<Known>,
-    /// The index of the client with a token.
-    tokens: Tokens<usize>,
+    tokens: Tokens<Holder>,
+    has_operators: bool,
+}
+
+/// The holder of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    /// The client at this index.
+    Client(usize),
+    /// An operator. All have the same rights.
+    Operator,
 }
 
 /// A client with its share.
@@ -58,6 +67,8 @@ pub struct Classified<'a> {
 pub struct Claim<'a> {
     /// The client's name, if its token is known.
     pub client: Option<&'a str>,
+    /// True with the token of an operator, and on the operators' port while no operator is configured.
+    pub is_operator: bool,
     /// The highest priority that it may claim.
     pub most: MessagePriority,
     /// The priority that it claims, capped.
@@ -76,9 +87,13 @@ impl Classifier {
             let flow = Flow { id: FlowId(number), weight: client.weight };
             Known { client: client.clone(), share, flow }
         };
-        let clients = config.claims.clients.iter().enumerate();
+        let claims = &config.claims;
+        let clients = claims.clients.iter().enumerate();
+        let clients = clients.map(|(index, client)| (client.token, Holder::Client(index)));
+        let operators = claims.operators.iter().map(|it| (it.token, Holder::Operator));
         Self {
-            tokens: Tokens::new(clients.map(|(index, client)| (client.token, index))),
+            tokens: Tokens::new(clients.chain(operators)),
+            has_operators: !claims.operators.is_empty(),
             routes: config.routes.clone(),
             anonymous: config.claims.anonymous,
             // Flow 0 is that of requests without a token.
@@ -122,15 +137,22 @@ impl Classifier {
         let (known, shown) = self.known(request.headers())?;
         let most = self.most_urgent(known, shown)?;
         let client = known.map(|known| &*known.client.name);
-        Ok(Claim { client, most, priority: self.asked(request).capped_at(most) })
+        let is_operator = shown.holder == Some(Holder::Operator);
+        Ok(Claim { client, is_operator, most, priority: self.asked(request).capped_at(most) })
     }
 
-    /// The same for a request on a port that is the operators' alone: a token is not needed there, and tells no
-    /// more than who asks.
-    pub fn operators_claim<B>(&self, request: &Request<B>) -> Claim<'_> {
+    /// The same for a request on a port that is the operators' alone. While no operator is configured a token is
+    /// not needed there, and tells no more than who asks.
+    ///
+    /// # Errors
+    ///
+    /// When operators are configured, and the token is not that of one.
+    pub fn operators_claim<B>(&self, request: &Request<B>) -> Result<Claim<'_>, Unauthorized> {
+        self.require_operator(request.headers())?;
         let known = self.known(request.headers()).ok().and_then(|(known, _)| known);
         let (client, most) = (known.map(|known| &*known.client.name), MessagePriority::High);
-        Claim { client, most, priority: self.asked(request).capped_at(most) }
+        let priority = self.asked(request).capped_at(most);
+        Ok(Claim { client, is_operator: true, most, priority })
     }
 
     fn asked<B>(&self, request: &Request<B>) -> MessagePriority {
@@ -158,16 +180,44 @@ impl Classifier {
     /// When the token is missing or unknown.
     pub fn require_known(&self, headers: &HeaderMap) -> Result<(), Unauthorized> {
         match self.known(headers)? {
-            (None, shown) if !self.tokens.is_empty() => Err(shown.without_holder()),
+            (None, shown) if shown.holder.is_none() && !self.tokens.is_empty() => {
+                Err(shown.without_holder())
+            }
             _ => Ok(()),
+        }
+    }
+
+    /// Returns true if operators have tokens of their own.
+    #[must_use]
+    pub fn has_operators(&self) -> bool {
+        self.has_operators
+    }
+
+    /// Lets pass who shows an operator's token, and everyone where no operator has one.
+    ///
+    /// # Errors
+    ///
+    /// When the token is missing, unknown, or a client's.
+    pub fn require_operator(&self, headers: &HeaderMap) -> Result<(), Unauthorized> {
+        if !self.has_operators {
+            return Ok(());
+        }
+        let shown = self.tokens.shown(headers)?;
+        match shown.holder {
+            Some(Holder::Operator) => Ok(()),
+            Some(Holder::Client(_)) => Err(Unauthorized::NotOperator),
+            None => Err(shown.without_holder()),
         }
     }
 
     fn most_urgent(
         &self,
         known: Option<&Known>,
-        shown: Shown<usize>,
+        shown: Shown<Holder>,
     ) -> Result<MessagePriority, Unauthorized> {
+        if shown.holder == Some(Holder::Operator) {
+            return Ok(MessagePriority::High);
+        }
         match (known, self.anonymous) {
             (Some(known), _) => Ok(known.client.max_priority),
             (None, Anonymous::UpTo(priority)) => Ok(priority),
@@ -175,9 +225,13 @@ impl Classifier {
         }
     }
 
-    fn known(&self, headers: &HeaderMap) -> Result<(Option<&Known>, Shown<usize>), Unauthorized> {
+    fn known(&self, headers: &HeaderMap) -> Result<(Option<&Known>, Shown<Holder>), Unauthorized> {
         let shown = self.tokens.shown(headers)?;
-        Ok((shown.holder.and_then(|index| self.clients.get(index)), shown))
+        let known = match shown.holder {
+            Some(Holder::Client(index)) => self.clients.get(index),
+            Some(Holder::Operator) | None => None,
+        };
+        Ok((known, shown))
     }
 }
 

@@ -95,7 +95,7 @@ pub(super) fn claim<'a, B>(
     port: &Port,
 ) -> Result<Claim<'a>, Unauthorized> {
     match port {
-        Port::Operators => Ok(classifier.operators_claim(request)),
+        Port::Operators => classifier.operators_claim(request),
         Port::Clients(_) => {
             if exposed {
                 classifier.require_known(request.headers())?;
