@@ -9,4 +9,5 @@ mod operators;
 #[path = "../gateway/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each binary uses a part of it")]
 mod support;
+mod tasks;
 mod upstream_key;

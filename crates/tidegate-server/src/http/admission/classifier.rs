@@ -67,12 +67,24 @@ pub struct Classified<'a> {
 pub struct Claim<'a> {
     /// The client's name, if its token is known.
     pub client: Option<&'a str>,
-    /// True with the token of an operator, and on the operators' port while no operator is configured.
+    /// True with the token of an operator, where no tokens were given out, and on the operators' port while no
+    /// operator is configured.
     pub is_operator: bool,
     /// The highest priority that it may claim.
     pub most: MessagePriority,
     /// The priority that it claims, capped.
     pub priority: MessagePriority,
+}
+
+// === impl Claim ===
+
+impl<'a> Claim<'a> {
+    /// The owner of what the request submits: its client, or the empty name without a token. What operators submit
+    /// without the token of a client belongs to operators alone.
+    #[must_use]
+    pub fn owner(&self) -> Option<&'a str> {
+        self.client.or((!self.is_operator).then_some(""))
+    }
 }
 
 // === impl Classifier ===
@@ -137,7 +149,7 @@ impl Classifier {
         let (known, shown) = self.known(request.headers())?;
         let most = self.most_urgent(known, shown)?;
         let client = known.map(|known| &*known.client.name);
-        let is_operator = shown.holder == Some(Holder::Operator);
+        let is_operator = shown.holder == Some(Holder::Operator) || self.tokens.is_empty();
         Ok(Claim { client, is_operator, most, priority: self.asked(request).capped_at(most) })
     }
 

@@ -77,7 +77,7 @@ impl<'a> SubmissionHead<'a> {
             timeout_ms: timeout_ms(&fields)?.unwrap_or(settings.timeout_ms),
             retries: retries(&fields)?.unwrap_or(0),
         };
-        Ok(Submit { id, key: self.key, spec })
+        Ok(Submit { id, key: self.key, client: self.claim.owner().map(Into::into), spec })
     }
 
     /// The priority of the body, capped at the client's highest; default: that of the head.
