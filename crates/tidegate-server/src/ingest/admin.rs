@@ -113,7 +113,7 @@ async fn answer(
         Some(Handler::HealthReady) => ready(view),
         Some(Handler::Metrics) => response::metrics(metrics(view, started)),
         Some(Handler::Stats) => stats(view, started),
-        Some(Handler::Usage) => usage(Some(view), request.uri().query()).await,
+        Some(Handler::Usage) => usage(Some(view), request.uri().query(), None).await,
         Some(Handler::BusyThreshold | Handler::Decisions) | None => Handler::not_found(),
     };
     format.fit(response, Unread::None)
@@ -150,13 +150,14 @@ fn metrics(view: &IngestView, started: SystemTime) -> String {
     out.finish()
 }
 
-/// Answers a request for sums of usage.
+/// Answers a request for sums of usage, of these tenants alone if there are any.
 pub(super) async fn usage(
     view: Option<&IngestView>,
     query: Option<&str>,
+    tenants: Option<&[String]>,
 ) -> Response<ResponseBody> {
     let answer = match view {
-        Some(view) => usage_answer(view, query).await,
+        Some(view) => usage_answer(view, query, tenants).await,
         None => Err(UsageError::Off),
     };
     match answer {

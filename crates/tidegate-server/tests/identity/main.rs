@@ -11,3 +11,4 @@ mod operators;
 mod support;
 mod tasks;
 mod upstream_key;
+mod usage;

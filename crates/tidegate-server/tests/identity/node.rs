@@ -34,13 +34,22 @@ impl TestNode {
         config.listen.admin_address = "127.0.0.1:0".parse().unwrap();
         config.listen.threads = 1;
         config.routing.load_source = LoadSource::Headers;
-        config.ingest.enabled = false;
+        config.ingest.enabled = toml.contains("tenants");
+        config.ingest.frames_address = "127.0.0.1:0".parse().unwrap();
+        config.ingest.lines_address = "127.0.0.1:0".parse().unwrap();
+        config.ingest.store = folder.path().join("usage").to_str().unwrap().to_owned();
         config.tasks.store = folder.path().join("tasks").to_str().unwrap().to_owned();
         config.tasks.executor = tidegate_server::config::LocalExecutor::Mock;
         // A node has runtimes of its own, which can't be started within that of the test.
         let node = std::thread::spawn(|| Node::start(config, false).unwrap()).join().unwrap();
         let (data, admin) = (node.gateway().address(), node.gateway().admin_address());
         Self { node: Some(node), data, admin, _folder: folder }
+    }
+}
+
+impl TestNode {
+    pub fn inner(&self) -> &Node {
+        self.node.as_ref().unwrap()
     }
 }
 

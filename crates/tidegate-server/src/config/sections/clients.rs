@@ -2,7 +2,7 @@ use super::tokens::{Taken, TokenSettings, Variables};
 use crate::config::errors::ErrorList;
 use crate::config::schema::record;
 use crate::config::value::TokenDigest;
-use crate::config::value::shape::{NAME, VARIABLE};
+use crate::config::value::shape::{NAME, TENANTS, VARIABLE};
 use std::fmt;
 use tidegate::admission::MessagePriority;
 
@@ -25,8 +25,12 @@ record! {
         share: Option<f64> = ratio().unset().example("0.5") => share;
         /// Its part of busy upstreams in relation to other clients of the same priority.
         weight: u32 = whole(1, 1_000, "parts").or(1) => weight;
+        /// Tenants whose usage the client may read. Default the tenant with the client's name.
+        tenants: Option<Vec<String>> = texts(TENANTS).unset();
     }
-    derived |_settings| {
+    derived |settings| {
+        /// Tenants whose usage the client may read, at least one.
+        tenants: Vec<String> = settings.tenants.get().unwrap_or(vec![settings.name.get()]);
         /// Digest of its token, unique; the token has 16 … 512 visible ASCII characters.
         token: TokenDigest = TokenDigest::default();
     }

@@ -74,6 +74,9 @@ pub const MODEL: Shape =
 pub const MODELS: Shape =
     Shape::new("a list of models' names, each 1 … 256 visible characters", is_model);
 
+pub const TENANTS: Shape =
+    Shape::new("a list of tenants' names, each 1 … 256 visible characters", is_model);
+
 pub const URL_PATH: Shape = Shape::new("a path that starts with \"/\", without query", |text| {
     text.starts_with('/')
         && text.bytes().all(|b| b.is_ascii_graphic())

@@ -78,6 +78,7 @@ fn admit(
         _ if !handler.is_telling() => Ok(()),
         // A scraper on this host needs no token that could change something.
         Handler::Metrics if !guarded => Ok(()),
+        Handler::Usage => classifier.usage_tenants(headers, guarded).map(drop),
         _ if classifier.has_operators() => classifier.require_operator(headers),
         _ if guarded => classifier.require_known(headers),
         _ => Ok(()),

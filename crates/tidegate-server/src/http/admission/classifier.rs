@@ -222,6 +222,25 @@ impl Classifier {
         }
     }
 
+    /// The tenants whose usage a request may read; `None` for all. With `guarded`, a token is needed.
+    ///
+    /// # Errors
+    ///
+    /// When a token is needed and missing, or unknown.
+    pub fn usage_tenants(
+        &self,
+        headers: &HeaderMap,
+        guarded: bool,
+    ) -> Result<Option<&[String]>, Unauthorized> {
+        let (known, shown) = self.known(headers)?;
+        let needs_token = self.has_operators || (guarded && !self.tokens.is_empty());
+        match (known, shown.holder) {
+            (Some(known), _) => Ok(Some(&known.client.tenants)),
+            (None, None) if needs_token => Err(shown.without_holder()),
+            (None, _) => Ok(None),
+        }
+    }
+
     fn most_urgent(
         &self,
         known: Option<&Known>,
