@@ -1,6 +1,6 @@
 use crate::commands::{
     cancel, config, drill, ingest, launch, logs, mock, send, sim, status, submit, tariff, tasks,
-    threshold, up, upstreams, usage, worker,
+    threshold, token, up, upstreams, usage, worker,
 };
 use crate::failure::Failure;
 use clap::{Parser, Subcommand};
@@ -55,6 +55,9 @@ pub enum Command {
     /// Show the upstreams of a running gateway: limits, load and queues
     #[command(after_help = upstreams::EXAMPLES)]
     Upstreams(upstreams::UpstreamsFlags),
+    /// Make tokens for clients and operators
+    #[command(subcommand, after_help = token::EXAMPLES)]
+    Token(token::TokenCommand),
     /// Check a tariff file and price examples
     #[command(subcommand, after_help = tariff::EXAMPLES)]
     Tariff(tariff::TariffCommand),
@@ -91,6 +94,7 @@ impl Command {
             Self::Send(flags) => send::run(flags),
             Self::Threshold(command) => success(threshold::run(command)),
             Self::Upstreams(flags) => success(upstreams::run(flags)),
+            Self::Token(command) => success(token::run(command)),
             Self::Tariff(command) => tariff::run(command),
             Self::Drill(flags) => drill::run(flags),
             Self::Sim(flags) => sim::run(flags),

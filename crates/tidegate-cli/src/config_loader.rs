@@ -1,7 +1,9 @@
 use crate::failure::Failure;
 use crate::logging;
 use crate::settings_flags::SettingFlags;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use tidegate_server::config::{CONFIG_VARIABLE, Loaded, Loader};
 
@@ -14,19 +16,26 @@ pub struct LoadedConfig {
     pub file: Option<PathBuf>,
 }
 
+/// A configuration file with its permission bits.
+struct ConfigFile {
+    path: PathBuf,
+    contents: String,
+    mode: u32,
+}
+
 /// Loads the configuration from file, environment and flags.
 pub fn load(file: Option<&Path>, settings: &SettingFlags) -> Result<LoadedConfig, Failure> {
     let mut loader = Loader::new().env(environment());
     let file = chosen_file(file)?;
-    if let Some((path, contents)) = &file {
-        loader = loader.file(path.display().to_string(), contents);
+    if let Some(file) = &file {
+        loader = loader.file(file.path.display().to_string(), &file.contents).file_mode(file.mode);
     }
     for typed in settings.typed() {
         loader = loader.flag(&typed.flag, &typed.key, &typed.value);
     }
     let loaded = loader.load()?;
     logging::check(&loaded)?;
-    Ok(LoadedConfig { loaded, file: file.map(|(path, _)| path) })
+    Ok(LoadedConfig { loaded, file: file.map(|file| file.path) })
 }
 
 /// Environment with lossy UTF-8: a setting that is not UTF-8 is then reported as an error.
@@ -35,25 +44,25 @@ fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().map(move |(name, value)| (text(name), text(value)))
 }
 
-/// Path and contents of the file. A file that is named must exist.
-fn chosen_file(flag: Option<&Path>) -> Result<Option<(PathBuf, String)>, Failure> {
+/// The file. A file that is named must exist.
+fn chosen_file(flag: Option<&Path>) -> Result<Option<ConfigFile>, Failure> {
     let variable = || std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from);
     if let Some(path) = flag {
-        return read(path, "").map(|contents| Some((path.to_owned(), contents)));
+        return read(path, "").map(Some);
     }
     if let Some(path) = variable() {
         let named_by = format!(", which {CONFIG_VARIABLE} names");
-        return read(&path, &named_by).map(|contents| Some((path, contents)));
+        return read(&path, &named_by).map(Some);
     }
     let path = PathBuf::from(DEFAULT_FILE);
     if !path.exists() {
         return Ok(None);
     }
-    read(&path, "").map(|contents| Some((path, contents)))
+    read(&path, "").map(Some)
 }
 
-fn read(path: &Path, named_by: &str) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| {
+fn read(path: &Path, named_by: &str) -> Result<ConfigFile, Failure> {
+    ConfigFile::read(path).map_err(|error| {
         let shown = path.display();
         Failure::Usage(match error.kind() {
             ErrorKind::NotFound => format!(
@@ -65,4 +74,17 @@ fn read(path: &Path, named_by: &str) -> Result<String, Failure> {
             _ => format!("can't read the configuration file {shown}{named_by}: {error}"),
         })
     })
+}
+
+// === impl ConfigFile ===
+
+impl ConfigFile {
+    /// Reads the file and the mode of what was read: by name, both could be of different files.
+    fn read(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let mode = file.metadata()?.permissions().mode();
+        let mut contents = String::new();
+        file.read_to_string(&mut contents)?;
+        Ok(Self { path: path.to_owned(), contents, mode })
+    }
 }

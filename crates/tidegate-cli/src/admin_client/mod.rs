@@ -1,4 +1,4 @@
-//! HTTP client of a running node's admin port, and the flag that names it.
+//! HTTP client of a running node's admin port, and the flags that name it and its token.
 //! May use: `failure`.
 //! Must not know: commands, tasks, the terminal.
 

@@ -1,8 +1,10 @@
+use super::AdminFlag;
 use crate::failure::Failure;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::{Request, Response, header};
+use hyper::header::{self, HeaderValue};
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use std::error::Error;
@@ -56,9 +58,9 @@ impl<'a> AdminRequest<'a> {
     /// # Errors
     ///
     /// When no response arrives.
-    pub async fn send(&self, address: &str) -> Result<AdminResponse, NoResponse> {
+    pub async fn send(&self, admin: &AdminFlag) -> Result<AdminResponse, NoResponse> {
         let exchange = async {
-            let (response, _connection) = self.exchange(address).await?;
+            let (response, _connection) = self.exchange(admin).await?;
             let status = response.status().as_u16();
             let body = Limited::new(response.into_body(), BYTES_MAX).collect().await?.to_bytes();
             Ok::<_, BoxError>(AdminResponse {
@@ -66,7 +68,7 @@ impl<'a> AdminRequest<'a> {
                 body: String::from_utf8_lossy(&body).into_owned(),
             })
         };
-        in_time(address, exchange).await
+        in_time(&admin.address, exchange).await
     }
 
     /// Sends the request and reads the head of the response. The body arrives while the connection is held.
@@ -76,13 +78,16 @@ impl<'a> AdminRequest<'a> {
     /// When no response arrives.
     pub async fn open(
         &self,
-        address: &str,
+        admin: &AdminFlag,
     ) -> Result<(Response<Incoming>, Connection), NoResponse> {
-        in_time(address, self.exchange(address)).await
+        in_time(&admin.address, self.exchange(admin)).await
     }
 
-    async fn exchange(&self, address: &str) -> Result<(Response<Incoming>, Connection), BoxError> {
-        let address = authority(address);
+    async fn exchange(
+        &self,
+        admin: &AdminFlag,
+    ) -> Result<(Response<Incoming>, Connection), BoxError> {
+        let address = authority(&admin.address);
         let stream = TokioIo::new(TcpStream::connect(address).await?);
         let (mut sender, driver) = http1::handshake(stream).await?;
         let connection = Connection(tokio::spawn(async move { drop(driver.await) }));
@@ -94,6 +99,11 @@ impl<'a> AdminRequest<'a> {
             .header(header::CONTENT_TYPE, "application/json");
         for (name, value) in &self.headers {
             request = request.header(*name, *value);
+        }
+        if let Some(token) = admin.token.as_ref().filter(|token| !token.expose().is_empty()) {
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose()))?;
+            value.set_sensitive(true);
+            request = request.header(header::AUTHORIZATION, value);
         }
         let request = request.body(Full::new(Bytes::from(text)))?;
         Ok((sender.send_request(request).await?, connection))
@@ -116,13 +126,13 @@ impl Drop for Connection {
 ///
 /// When no response arrives.
 pub fn call(
-    address: &str,
+    admin: &AdminFlag,
     method: &str,
     path: &str,
     body: Option<&Value>,
 ) -> Result<AdminResponse, Failure> {
     let request = AdminRequest { method, path, body, ..AdminRequest::default() };
-    Ok(runtime()?.block_on(request.send(address))?)
+    Ok(runtime()?.block_on(request.send(admin))?)
 }
 
 /// Single-threaded runtime of a command.

@@ -16,6 +16,7 @@ pub mod submit;
 pub mod tariff;
 pub mod tasks;
 pub mod threshold;
+pub mod token;
 pub mod up;
 pub mod upstreams;
 pub mod usage;

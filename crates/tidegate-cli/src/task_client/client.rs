@@ -16,7 +16,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(45);
 /// Client of a node's task API.
 #[derive(Debug)]
 pub struct TaskClient {
-    address: String,
+    admin: AdminFlag,
 }
 
 /// Event stream of a task on one connection.
@@ -39,7 +39,8 @@ pub enum EventsError {
 
 impl TaskClient {
     pub fn new(admin: &AdminFlag) -> Self {
-        Self { address: admin.address.clone() }
+        let (address, token) = (admin.address.clone(), admin.token.clone());
+        Self { admin: AdminFlag { address, token } }
     }
 
     /// Sends a request; returns any response.
@@ -48,7 +49,7 @@ impl TaskClient {
     ///
     /// When no response arrives.
     pub async fn send(&self, request: &AdminRequest<'_>) -> Result<AdminResponse, NoResponse> {
-        request.send(&self.address).await
+        request.send(&self.admin).await
     }
 
     /// Sends a request; returns the JSON of a success response.
@@ -80,7 +81,7 @@ impl TaskClient {
         let seen = parser.last_id().map(str::to_owned);
         request.headers.extend(seen.as_deref().map(|seen| ("last-event-id", seen)));
         let (response, connection) = request
-            .open(&self.address)
+            .open(&self.admin)
             .await
             .map_err(|error| EventsError::Temporary(error.into()))?;
         let status = response.status().as_u16();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,6 +21,12 @@ impl Place {
 
     fn write(&self, name: &str, text: &str) {
         std::fs::write(self.0.join(name), text).unwrap();
+        self.set_mode(name, 0o640);
+    }
+
+    fn set_mode(&self, name: &str, mode: u32) {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(self.0.join(name), mode).unwrap();
     }
 
     fn read(&self, name: &str) -> String {
@@ -243,6 +250,17 @@ fn show_as_json_has_value_unit_and_origin_and_no_secret() {
     assert_eq!(high["origin"], "flag --high-limit");
     assert_eq!(json["client[1].token"]["value"], "***");
     assert!(!out.contains("0123456789abcdef"));
+}
+
+#[test]
+fn a_file_with_tokens_for_everyone_is_refused_with_what_to_do() {
+    let place = Place::new();
+    place.write("tidegate.toml", "[[client]]\nname = \"a\"\ntoken = \"0123456789abcdef\"\n");
+    place.run(&["config", "check"]).ok();
+    place.set_mode("tidegate.toml", 0o644);
+    let says = ["client[1].token (file tidegate.toml:3)", "mode 0644", "chmod 640 tidegate.toml"];
+    place.run(&["config", "check"]).fails(2, &says);
+    place.run(&["up"]).fails(2, &says);
 }
 
 #[test]

@@ -14,6 +14,10 @@ pub struct TaskState {
     pub status: TaskStatus,
     /// Manager that owns the task.
     pub owner: Box<str>,
+    /// Client that submitted the task; empty for a client without a token, `None` for an operator and in states of
+    /// earlier versions. Never changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Box<str>>,
     /// Number of the last attempt, from 1; 0 before the first.
     pub attempt: u32,
     /// Attempts that failed by themselves.
@@ -83,6 +87,7 @@ impl TaskState {
             version: 1,
             status: TaskStatus::Queued,
             owner: owner.into(),
+            client: None,
             attempt: 0,
             failures: 0,
             losses: 0,

@@ -1,6 +1,7 @@
+use super::Origin;
 use super::errors::{ConfigError, ErrorList};
-use super::policies::Anonymous;
-use super::schema::{AnySetting, Setting};
+use super::policies::{Anonymous, AuthorizationPolicy};
+use super::schema::{AnySetting, Setting, State};
 use super::table::Table;
 use std::net::SocketAddr;
 
@@ -16,6 +17,7 @@ pub fn run(table: &Table, errors: &mut ErrorList) {
     address_overlap(table, errors);
     tls_pair(table, errors);
     upstream_count(table, errors);
+    api_keys(table, errors);
     ingest(table, errors);
 }
 
@@ -153,6 +155,37 @@ fn tls_pair(table: &Table, errors: &mut ErrorList) {
         let (present, missing) = if cert.is_given { (cert, key) } else { (key, cert) };
         let allowed = format!("the path of a file beside {}, or neither of them", present.key);
         errors.push(ConfigError::new(&missing.key, &present.origin, "nothing", allowed));
+    }
+}
+
+/// A key that is never sent is a contradiction. A replacement without a key is not: it removes the header.
+fn api_keys(table: &Table, errors: &mut ErrorList) {
+    let policy = &table.proxy.authorization;
+    let mut keys = table.upstream.entries.iter().map(|upstream| &upstream.api_key_env);
+    let Some(key) = keys.find(|setting| setting.state.is_given) else { return };
+    if policy.state.is_sound && policy.get() != AuthorizationPolicy::Replace {
+        let allowed = format!("a key beside {} = \"replace\", which sends it", policy.state.key);
+        errors.push(key.error("a key that is never sent", allowed));
+    }
+}
+
+/// Bits of a file's mode with which every user of the machine can read it.
+const READABLE_BY_ALL: u32 = 0o004;
+
+/// A plain token in a file of this mode must not be readable by everyone. One error, however many tokens it has.
+pub fn exposed_file(table: &Table, mode: u32, errors: &mut ErrorList) {
+    let clients = table.client.entries.iter().map(|client| &client.token.state);
+    let operators = table.operator.entries.iter().map(|operator| &operator.token.state);
+    let exposed = |state: &&State| state.is_given && matches!(state.origin, Origin::File { .. });
+    let Some(first) = clients.chain(operators).find(exposed) else { return };
+    let Origin::File { path, .. } = &first.origin else { return };
+    if mode & READABLE_BY_ALL != 0 {
+        let mode = mode & 0o7777;
+        let given = format!("a token in a file that every user can read (mode {mode:04o})");
+        let allowed = format!(
+            "a file for its owner and group alone: chmod 640 {path}; or token_sha256 or token_env"
+        );
+        errors.push(ConfigError::new(&first.key, &first.origin, given, allowed));
     }
 }
 

@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Default)]
 pub struct Loader {
     file: Option<(String, String)>,
+    file_mode: Option<u32>,
     env: BTreeMap<String, String>,
     /// Flag as typed, key and value.
     flags: Vec<[String; 3]>,
@@ -50,6 +51,12 @@ impl Loader {
     /// The contents of the configuration file; the path is only for messages.
     pub fn file(mut self, path: impl Into<String>, contents: impl Into<String>) -> Self {
         self.file = Some((path.into(), contents.into()));
+        self
+    }
+
+    /// The permission bits of the file. A file with tokens that every user can read is refused.
+    pub fn file_mode(mut self, mode: u32) -> Self {
+        self.file_mode = Some(mode);
         self
     }
 
@@ -85,6 +92,9 @@ impl Loader {
         self.read_flags(&mut table, &mut errors);
         table.fill();
         checks::run(&table, &mut errors);
+        if let Some(mode) = self.file_mode {
+            checks::exposed_file(&table, mode, &mut errors);
+        }
         let config = table.config(&self.env, &mut errors);
         ConfigErrors::check(errors)?;
         Ok(Loaded { config, origins: Effective::all(&table) })

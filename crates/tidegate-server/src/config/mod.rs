@@ -1,5 +1,5 @@
 //! Configuration: a TOML file, the environment and flags, each overriding the one before, checked all at once.
-//! Uses the types of `tidegate`, TOML and HTTP names.
+//! Uses the types of `tidegate`, TOML, HTTP names and a digest.
 //! Must not know any other module of this crate, a socket, or the file system.
 //!
 //! Every setting is declared once, in `sections`, with key, type, unit, range, default and documentation. Layers,
@@ -26,13 +26,14 @@ pub use init::init_file;
 pub use loader::{Loaded, Loader};
 pub use origin::Origin;
 pub use policies::{
-    Anonymous, ForwardedPolicy, HostPolicy, LoadSource, LocalExecutor, LogFormat, NetworkUse, Orca,
-    OverloadStatus,
+    Anonymous, AuthorizationPolicy, ForwardedPolicy, HostPolicy, LoadSource, LocalExecutor,
+    LogFormat, NetworkUse, Orca, OverloadStatus,
 };
 pub use sections::{
     AdmissionConfig, ClaimsConfig, Client, HeaderMatch, IngestConfig, ListenConfig, LogConfig,
-    ProxyConfig, QueueConfig, RouteRule, RoutingConfig, RuntimeEntry, TasksConfig, TlsFiles,
+    Operator, ProxyConfig, QueueConfig, RouteRule, RoutingConfig, RuntimeEntry, TasksConfig,
+    TlsFiles,
 };
 pub use show::{Effective, show_json, show_text};
 pub use table::{CONFIG_VARIABLE, Config};
-pub use value::{LimitSetting, Scheme, UpstreamTarget, masked};
+pub use value::{ApiKey, LimitSetting, Scheme, TokenDigest, UpstreamTarget, masked};

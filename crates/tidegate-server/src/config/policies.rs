@@ -47,6 +47,16 @@ policies! {
         "off" Off,
     }
 
+    /// The `Authorization` header that an upstream receives.
+    AuthorizationPolicy {
+        /// The client's, unless it is a token of this gateway.
+        "strip" Strip,
+        /// The client's, whatever it is.
+        "pass" Pass,
+        /// The upstream's own key, or none if it has none.
+        "replace" Replace,
+    }
+
     /// Format of log lines.
     LogFormat {
         /// Text for people.

@@ -77,15 +77,20 @@ macro_rules! table {
 
             /// The configuration of the values in force, with an error for each entry that is wrong.
             pub fn config(&self, env: &BTreeMap<String, String>, errors: &mut ErrorList) -> Config {
+                let reserved = self.env_names();
+                let variables = Variables { env, reserved: &reserved };
                 let mut config = Config {
                     role: self.node.role.get(),
                     dry_run: self.node.dry_run.get(),
                     $( $section: self.$section.config(), )*
                     routes: routes(&self.route.entries, errors),
-                    upstreams: upstreams(&self.upstream.entries, errors),
+                    upstreams: upstreams(&self.upstream.entries, variables, errors),
                 };
-                let reserved = self.env_names();
-                config.claims.clients = clients(&self.client.entries, env, &reserved, errors);
+                let mut taken = Taken::default();
+                config.claims.clients =
+                    clients(&self.client.entries, variables, &mut taken, errors);
+                config.claims.operators =
+                    operators(&self.operator.entries, variables, &mut taken, errors);
                 let general = config.routing.thresholds;
                 config.routing.models = models(&self.model.entries, general, errors);
                 config.tasks.executors = executors(&self.executor.entries, errors);
@@ -124,6 +129,8 @@ table! {
         model: ModelSettings, 1_024, None;
         /// Clients known by a bearer token, with the priority they may claim and their share.
         client: ClientSettings, 10_000, None;
+        /// Operators known by a bearer token. With one, administration needs an operator's token.
+        operator: OperatorSettings, 1_000, None;
         /// Rules for the priority or model of requests; the first that matches and sets it decides.
         route: RouteSettings, 1_024, None;
         /// Executors elsewhere that run tasks, by the contract of docs/executors.md.

@@ -55,6 +55,14 @@ async fn answer_operator(
 ) -> Response<ResponseBody> {
     let path = request.uri().path();
     if let Some(handler) = Handler::of(path) {
+        // On the data port clients read their own usage; this port is the operators' alone.
+        let allowed = control.caller(Port::Operators).admission.classifier();
+        if handler == Handler::Usage
+            && let Err(unauthorized) = allowed.require_operator(request.headers())
+        {
+            let format = ResponseFormat::of(&request);
+            return format.fit(unauthorized.respond(format), Unread::Some);
+        }
         return answer(control, handler, request, false).await;
     }
     match control.extension(path) {

@@ -1,6 +1,7 @@
 use super::start::bind;
 use super::{Flushed, Ingest, IngestError, IngestView, UsageError, usage_answer, write_metrics};
 use crate::config::Config;
+use crate::http::admission::Classifier;
 use crate::http::error_response::{ResponseFormat, Unread};
 use crate::http::{Exposition, Handler, HttpPort, ResponseBody, response, write_process};
 use http::{Method, Request, Response};
@@ -36,12 +37,13 @@ impl IngestNode {
         let ingest = Ingest::start(&config.ingest)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (view, header_timeout) = (Arc::clone(ingest.view()), config.listen.header_timeout);
+        let classifier = Arc::new(Classifier::new(config));
         let (stop_admin, stop) = oneshot::channel();
         let admin =
             thread::Builder::new().name("tidegate-control".to_owned()).spawn(move || {
                 runtime.block_on(async {
                     tokio::select! {
-                        () = serve(listener, header_timeout, view) => {}
+                        () = serve(listener, header_timeout, view, classifier) => {}
                         // Dropped or used, it means the same.
                         _ = stop => {}
                     }
@@ -73,21 +75,27 @@ impl IngestNode {
     }
 }
 
-async fn serve(listener: StdTcpListener, header_timeout: Duration, view: Arc<IngestView>) {
+async fn serve(
+    listener: StdTcpListener,
+    header_timeout: Duration,
+    view: Arc<IngestView>,
+    classifier: Arc<Classifier>,
+) {
     let started = SystemTime::now();
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "the admin port can't be served"),
     };
     let answer_one = move |request: Request<Incoming>| {
-        let view = Arc::clone(&view);
-        async move { answer(&view, started, &request).await }
+        let (view, classifier) = (Arc::clone(&view), Arc::clone(&classifier));
+        async move { answer(&view, &classifier, started, &request).await }
     };
     HttpPort::admin(header_timeout).serve(listener, answer_one).await;
 }
 
 async fn answer(
     view: &IngestView,
+    classifier: &Classifier,
     started: SystemTime,
     request: &Request<Incoming>,
 ) -> Response<ResponseBody> {
@@ -95,12 +103,17 @@ async fn answer(
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return format.fit(Handler::read_only(), Unread::Some);
     }
-    let response = match Handler::of(request.uri().path()) {
+    let handler = Handler::of(request.uri().path());
+    let is_open = handler.is_none_or(|it| it == Handler::Metrics || !it.is_telling());
+    if !is_open && let Err(unauthorized) = classifier.require_operator(request.headers()) {
+        return format.fit(unauthorized.respond(format), Unread::None);
+    }
+    let response = match handler {
         Some(Handler::HealthLive) => live(view),
         Some(Handler::HealthReady) => ready(view),
         Some(Handler::Metrics) => response::metrics(metrics(view, started)),
         Some(Handler::Stats) => stats(view, started),
-        Some(Handler::Usage) => usage(Some(view), request.uri().query()).await,
+        Some(Handler::Usage) => usage(Some(view), request.uri().query(), None).await,
         Some(Handler::BusyThreshold | Handler::Decisions) | None => Handler::not_found(),
     };
     format.fit(response, Unread::None)
@@ -137,13 +150,14 @@ fn metrics(view: &IngestView, started: SystemTime) -> String {
     out.finish()
 }
 
-/// Answers a request for sums of usage.
+/// Answers a request for sums of usage, of these tenants alone if there are any.
 pub(super) async fn usage(
     view: Option<&IngestView>,
     query: Option<&str>,
+    tenants: Option<&[String]>,
 ) -> Response<ResponseBody> {
     let answer = match view {
-        Some(view) => usage_answer(view, query).await,
+        Some(view) => usage_answer(view, query, tenants).await,
         None => Err(UsageError::Off),
     };
     match answer {

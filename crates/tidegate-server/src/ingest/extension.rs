@@ -28,10 +28,16 @@ impl Extension for IngestExtension {
         path == Handler::Usage.path()
     }
 
-    fn answer<'a>(&'a self, request: Request<Incoming>, _caller: Caller<'a>) -> Answer<'a> {
+    fn answer<'a>(&'a self, request: Request<Incoming>, caller: Caller<'a>) -> Answer<'a> {
         Box::pin(async move {
-            let response = usage(self.view.as_deref(), request.uri().query()).await;
-            ResponseFormat::of(&request).fit(response, Unread::None)
+            let format = ResponseFormat::of(&request);
+            let exposed = caller.admission.is_exposed();
+            let tenants = caller.admission.classifier().usage_tenants(request.headers(), exposed);
+            let response = match tenants {
+                Ok(tenants) => usage(self.view.as_deref(), request.uri().query(), tenants).await,
+                Err(unauthorized) => unauthorized.respond(format),
+            };
+            format.fit(response, Unread::None)
         })
     }
 

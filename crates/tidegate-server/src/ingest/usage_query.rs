@@ -54,13 +54,21 @@ impl UsageError {
     }
 }
 
-/// Answers `GET /v1/usage?by=tenant&from_ns=…&until_ns=…&tenant=…&meter=…`; every parameter may be left out.
+/// Answers `GET /v1/usage?by=tenant&from_ns=…&until_ns=…&tenant=…&meter=…`; every parameter may be left out. With
+/// `tenants`, only the usage of one of these is told.
 ///
 /// # Errors
 ///
 /// When a parameter is wrong, or the store can't be read.
-pub async fn usage_answer(view: &IngestView, query: Option<&str>) -> Result<Value, UsageError> {
-    let query = parse(query.unwrap_or_default(), SystemTime::now())?;
+pub async fn usage_answer(
+    view: &IngestView,
+    query: Option<&str>,
+    tenants: Option<&[String]>,
+) -> Result<Value, UsageError> {
+    let mut query = parse(query.unwrap_or_default(), SystemTime::now())?;
+    if let Some(tenants) = tenants {
+        query.tenant = Some(own_tenant(query.tenant.take(), tenants)?);
+    }
     let (turns, store, sum_query) = (view.query_turns(), Arc::clone(view.store()), query.clone());
     // Continues after the client has left, and keeps its turn until it ends: else retries would pile up.
     let sum = tokio::spawn(async move {
@@ -71,6 +79,18 @@ pub async fn usage_answer(view: &IngestView, query: Option<&str>) -> Result<Valu
     match timeout(QUERY_TIME_MAX, sum).await {
         Ok(Ok(rows)) => Ok(usage_json(&query, &rows?)),
         Ok(Err(_)) | Err(_) => Err(UsageError::TooLong),
+    }
+}
+
+/// The tenant of a query that may read these alone. Of others not even their existence is told.
+fn own_tenant(asked: Option<String>, tenants: &[String]) -> Result<String, UsageError> {
+    match (asked, tenants) {
+        (None, [only]) => Ok(only.clone()),
+        (Some(asked), _) if tenants.contains(&asked) => Ok(asked),
+        (asked, _) => {
+            let given = asked.unwrap_or_default();
+            Err(wrong("tenant", &given, "a tenant that the token may read"))
+        }
     }
 }
 

@@ -2,7 +2,7 @@ use crate::support::{about, effective, env, errors, only};
 use std::time::Duration;
 use tidegate::{MessagePriority, Role, Sharing};
 use tidegate_server::config::{
-    Anonymous, Config, Loader, Origin, Scheme, init_file, masked, show_json, show_text,
+    Anonymous, Config, Loader, Origin, Scheme, TokenDigest, init_file, masked, show_json, show_text,
 };
 
 #[test]
@@ -131,7 +131,7 @@ const EXPECTED: &[Expected] = &[
     ("client[1].max_priority", "tg.toml:21", "\"critical\"", "control plane alone", None),
     ("client[2].name", "tg.toml:23", "\"b c\"", "1 … 64 letters", None),
     ("client[2].share", "tg.toml:24", "1.5", "0.0 … 1.0", None),
-    ("client[2].token", "tg.toml:22", "neither", "one of token", None),
+    ("client[2].token", "tg.toml:22", "nothing", "one of token", None),
     ("route[1].priority", "tg.toml:26", "\"critical\"", "control plane alone", None),
     ("route[1]", "tg.toml:25", "no condition", "at least one of", None),
     ("upstream[1].url", "tg.toml:28", "http://h:1/path", "no path", None),
@@ -295,7 +295,7 @@ fn tokens_stay_secret() {
     let secret = "correct-horse-battery";
     let file = format!("[[client]]\nname = \"a\"\ntoken = \"{secret}\"");
     let loaded = Loader::new().file("tg.toml", &file).load().unwrap();
-    assert_eq!(loaded.config.claims.clients[0].token, secret);
+    assert_eq!(loaded.config.claims.clients[0].token, TokenDigest::of(secret.as_bytes()));
     for shown in [
         format!("{loaded:?}"),
         show_text(&loaded.origins),
@@ -317,7 +317,7 @@ fn a_token_can_come_from_the_environment() {
     let file = "[[client]]\nname = \"a\"\ntoken_env = \"TIDEGATE_BATCH_TOKEN\"";
     let load = |pairs: &[(&str, &str)]| Loader::new().file("f", file).env(env(pairs)).load();
     let loaded = load(&[("TIDEGATE_BATCH_TOKEN", "0123456789abcdef")]).unwrap();
-    assert_eq!(loaded.config.claims.clients[0].token, "0123456789abcdef");
+    assert_eq!(loaded.config.claims.clients[0].token, TokenDigest::of(b"0123456789abcdef"));
 
     let unset = load(&[]).unwrap_err();
     assert!(about(&unset, "client[1].token_env").given.contains("not set"), "{unset}");
@@ -410,7 +410,7 @@ fn the_initial_file_has_exactly_the_defaults() {
         .filter(|line| line.starts_with("[[") || (line.contains(" = ") && !line.starts_with(' ')))
         .flat_map(|line| [line, "\n"])
         .collect();
-    let variables = env(&[("BATCH_TOKEN", "0123456789abcdef")]);
+    let variables = env(&[("BATCH_TOKEN", "0123456789abcdef"), ("OPS_TOKEN", "fedcba9876543210")]);
     let config = Loader::new().file("f", examples).env(variables).load().unwrap().config;
     assert_eq!(
         (config.upstreams.len(), config.claims.clients.len(), config.routes.len()),

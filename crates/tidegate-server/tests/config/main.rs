@@ -14,4 +14,5 @@ mod routing;
 mod service_links;
 mod support;
 mod tasks;
+mod tokens;
 mod upstreams;

@@ -97,6 +97,7 @@ impl Target {
             models: None,
             limit: None,
             limit_preset: None,
+            api_key: None,
         };
         let described = Config { upstreams: vec![target], ..Config::default() };
         let fleet = Fleet::new(&described).unwrap();

@@ -112,5 +112,5 @@ pub fn spec(code: &str) -> TaskSpec {
 }
 
 pub fn named(name: &str, spec: TaskSpec) -> Submit {
-    Submit { id: Some(TaskId::new(name).unwrap()), key: None, spec }
+    Submit { id: Some(TaskId::new(name).unwrap()), key: None, client: None, spec }
 }

@@ -18,7 +18,8 @@ fn a_repeated_submission_is_the_same_task_and_a_different_one_is_refused() {
         node.until_over(&id).await;
         let (again, new) = node.handle.submit(named("a", spec("print a"))).await.unwrap();
         assert_eq!((again.status, new), (TaskStatus::Succeeded, false), "also when it is over");
-        let keyed = |code| Submit { id: None, key: Some("k".into()), spec: spec(code) };
+        let keyed =
+            |code| Submit { id: None, key: Some("k".into()), client: None, spec: spec(code) };
         let (first, _) = node.handle.submit(keyed("print a")).await.unwrap();
         let (second, new) = node.handle.submit(keyed("print a")).await.unwrap();
         assert_eq!((&second.id, new), (&first.id, false));

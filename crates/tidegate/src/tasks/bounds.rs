@@ -9,6 +9,9 @@ pub(super) const KEY_BYTES_MAX: usize = 512;
 /// The longest name of a manager.
 pub(super) const OWNER_BYTES_MAX: usize = 256;
 
+/// The longest name of a client.
+pub(super) const CLIENT_BYTES_MAX: usize = 256;
+
 /// Size of a stored specification: well over what [`TaskLimits`](tidegate_core::task::TaskLimits) lets in,
 /// when all of it has to be escaped.
 pub(super) const SPEC_BYTES_MAX: usize = 16 << 20;
@@ -29,6 +32,14 @@ pub(super) const PAGE_BYTES_MAX: usize = 32 << 20;
 pub(super) fn check_new(task: &NewTask) -> Result<(), StoreError> {
     let id = &task.record.id;
     check_owner(&task.record.state.owner)?;
+    let client = task.record.state.client.as_deref().unwrap_or_default();
+    // A NUL ends the name in the index of a folder, and is nothing that PostgreSQL stores.
+    if client.len() > CLIENT_BYTES_MAX || client.contains('\0') {
+        let what = format!(
+            "the name of its client must have at most {CLIENT_BYTES_MAX} bytes, and no NUL"
+        );
+        return Err(refused(id, &what));
+    }
     match &task.key {
         Some(key) if key.is_empty() || key.len() > KEY_BYTES_MAX => Err(refused(
             id,

@@ -65,6 +65,8 @@ pub enum ChangeOutcome {
 pub struct TaskQuery {
     /// Only tasks in this status.
     pub status: Option<TaskStatus>,
+    /// Only tasks of this client.
+    pub client: Option<Box<str>>,
     /// Only tasks after this position, from an earlier page.
     pub after: Option<String>,
     /// Maximum number of tasks.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tidegate::store::StoreError;
 use tidegate::task::{OutputChunk, OutputStream, TaskEvent, TaskOutcome, TaskStatus};
 use tidegate::tasks::{
-    AnyTaskStore, Change, ChangeOutcome, Durability, Submission, TaskPage, TaskQuery, TaskStore,
+    AnyTaskStore, Change, ChangeOutcome, Durability, NewTask, Submission, TaskPage, TaskQuery,
+    TaskStore,
 };
 
 /// Runs each case on every store.
@@ -29,6 +30,7 @@ on_every_store! {
     of_two_managers_at_once_one_is_first,
     a_task_ends_once,
     lists_are_newest_first_by_page_and_by_status,
+    a_client_lists_its_own_tasks,
     counts_follow_every_step,
     tasks_of_an_earlier_life_are_adopted_once,
     ended_tasks_can_be_forgotten,
@@ -217,10 +219,54 @@ async fn lists_are_newest_first_by_page_and_by_status(place: Place) {
     let page = store.list(&TaskQuery { limit: 12, ..TaskQuery::default() }).await.unwrap();
     assert_eq!((page.tasks, page.next), (all, None));
     assert_eq!(store.list(&TaskQuery::default()).await, Ok(TaskPage::default()));
-    let wrong = TaskQuery { after: Some("x".into()), limit: 1, status: None };
+    let wrong = TaskQuery { after: Some("x".into()), limit: 1, ..TaskQuery::default() };
     assert!(
         matches!(store.list(&wrong).await, Err(StoreError::Refused(text)) if text.contains("\"x\""))
     );
+}
+
+fn of_client(name: &str, client: Option<&str>) -> NewTask {
+    let mut new = task(name, name, 1);
+    new.record.state.client = client.map(Into::into);
+    new
+}
+
+async fn a_client_lists_its_own_tasks(place: Place) {
+    let store = place.open().await;
+    // Names that begin with each other, the empty one, and none.
+    let clients = [Some("a"), Some("ab"), Some(""), None, Some("b")];
+    let mut own = Vec::new();
+    for number in 0..30 {
+        let client = clients[number % clients.len()];
+        let record = submit(&store, of_client(&format!("t{number}"), client)).await;
+        own.extend((client == Some("a")).then_some(record));
+    }
+    for event in [dispatching(), accepted(1), ended(1, TaskOutcome::Failed)] {
+        step(&store, &mut own[1], &event, 5).await;
+    }
+    step(&store, &mut own[2], &dispatching(), 5).await;
+    let store = place.reopen(store).await;
+    let list = async |client: &str, status, after, limit| {
+        let query = TaskQuery { client: Some(client.into()), status, after, limit };
+        let page: TaskPage = store.list(&query).await.unwrap();
+        (page.tasks.into_iter().map(|task| task.id.to_string()).collect::<Vec<_>>(), page.next)
+    };
+    let (first, next) = list("a", None, None, 4).await;
+    assert_eq!(first, ["t25", "t20", "t15", "t10"]);
+    let (second, next) = list("a", None, next, 4).await;
+    assert_eq!((second, next), (vec!["t5".to_owned(), "t0".to_owned()], None));
+    assert_eq!(list("a", Some(TaskStatus::Failed), None, 9).await.0, ["t5"]);
+    let queued = list("a", Some(TaskStatus::Queued), None, 9).await.0;
+    assert_eq!(queued, ["t25", "t20", "t15", "t10", "t0"]);
+    assert_eq!(list("", None, None, 2).await.0, ["t27", "t22"], "clients without a token");
+    assert_eq!(list("nobody", None, None, 9).await.0.len(), 0);
+    let all = TaskQuery { limit: 50, ..TaskQuery::default() };
+    assert_eq!(store.list(&all).await.unwrap().tasks.len(), 30, "no client: everybody's");
+    assert_eq!(store.get(&own[1].id).await.unwrap(), Some(own[1].clone()), "with its client");
+    assert_eq!(store.forget(1_000, 10).await.unwrap(), 1);
+    assert_eq!(list("a", None, None, 9).await.0, ["t25", "t20", "t15", "t10", "t0"]);
+    let refused = store.submit(of_client("bad", Some("a\0b"))).await;
+    assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
 }
 
 async fn counts_follow_every_step(place: Place) {

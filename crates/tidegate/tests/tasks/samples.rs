@@ -105,7 +105,7 @@ pub async fn names(
 ) -> Vec<String> {
     let (mut names, mut after) = (Vec::new(), None);
     loop {
-        let query = TaskQuery { status, after, limit };
+        let query = TaskQuery { status, after, limit, client: None };
         let page = store.list(&query).await.unwrap();
         assert!(page.tasks.len() <= limit);
         names.extend(page.tasks.iter().map(|task| task.id.to_string()));

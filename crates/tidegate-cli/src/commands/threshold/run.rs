@@ -15,15 +15,15 @@ const FIELDS: [&str; 3] = [
 pub fn run(command: &ThresholdCommand) -> Result<(), Failure> {
     let (answer, json, wanted) = match command {
         ThresholdCommand::Get { model, json, admin } => {
-            (call(&admin.address, "GET", PATH, None)?, *json, model.as_deref())
+            (call(admin, "GET", PATH, None)?, *json, model.as_deref())
         }
         ThresholdCommand::Set { model, values, json, admin } => {
             let body = change(model, values);
-            (call(&admin.address, "POST", PATH, Some(&body))?, *json, None)
+            (call(admin, "POST", PATH, Some(&body))?, *json, None)
         }
         ThresholdCommand::Clear { model, checks, json, admin } => {
             let body = clearing(model, checks);
-            (call(&admin.address, "POST", PATH, Some(&body))?, *json, None)
+            (call(admin, "POST", PATH, Some(&body))?, *json, None)
         }
     };
     let response = response_json(&answer)?;

@@ -59,6 +59,7 @@ fn start_demo(config: &mut Config) -> Result<Vec<Mock>, Failure> {
         models: None,
         limit: None,
         limit_preset: None,
+        api_key: None,
     }));
     Ok(mocks)
 }

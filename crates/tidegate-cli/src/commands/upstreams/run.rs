@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// `tidegate upstreams`.
 pub fn run(flags: &UpstreamsFlags) -> Result<(), Failure> {
-    let answer = call(&flags.admin.address, "GET", "/v1/stats", None)?;
+    let answer = call(&flags.admin, "GET", "/v1/stats", None)?;
     let unexpected = || Failure::Runtime(format!("unexpected response: {}", answer.body));
     if answer.status != 200 {
         return Err(unexpected());

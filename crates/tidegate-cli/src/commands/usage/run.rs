@@ -46,7 +46,7 @@ fn request(flags: &UsageFlags, from_ns: i64, until_ns: i64) -> Result<Value, Fai
             path.push_str(&format!("&{key}={}", percent_encoded(value)));
         }
     }
-    let AdminResponse { status, body } = call(&flags.admin.address, "GET", &path, None)?;
+    let AdminResponse { status, body } = call(&flags.admin, "GET", &path, None)?;
     let usage: Value = serde_json::from_str(&body)
         .map_err(|_| Failure::Runtime(format!("unexpected response: {body}")))?;
     match status {

@@ -50,15 +50,19 @@ fn read_setting(
 
 fn check_names(env: &BTreeMap<String, String>, table: &Table, errors: &mut ErrorList) {
     let known = table.env_names();
-    let tokens: Vec<_> =
-        table.client.entries.iter().filter_map(|client| client.token_env.get()).collect();
+    let clients = table.client.entries.iter().filter_map(|client| client.token_env.get());
+    let keys = table.upstream.entries.iter().filter_map(|upstream| upstream.api_key_env.get());
+    let operators = table.operator.entries.iter().filter_map(|entry| entry.token_env.get());
+    let secrets: Vec<_> = clients.chain(operators).chain(keys).collect();
     let unknown = env.iter().filter(|(name, value)| {
         name.starts_with(PREFIX)
             // Variables of test programs.
             && !name.starts_with("TIDEGATE_TEST_")
+            // The token of commands, which a service may inherit.
+            && *name != "TIDEGATE_TOKEN"
             && !is_service_link(name, value)
             && !known.contains(*name)
-            && !tokens.contains(name)
+            && !secrets.contains(name)
     });
     for (name, _) in unknown {
         let origin = Origin::Env(name.clone());

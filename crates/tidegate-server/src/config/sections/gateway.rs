@@ -1,5 +1,8 @@
 use super::clients::Client;
-use crate::config::policies::{Anonymous, ForwardedPolicy, HostPolicy, LogFormat};
+use super::operators::Operator;
+use crate::config::policies::{
+    Anonymous, AuthorizationPolicy, ForwardedPolicy, HostPolicy, LogFormat,
+};
 use crate::config::schema::record;
 use crate::config::value::shape::{ADDRESS, LOG_FILTER};
 use std::net::SocketAddr;
@@ -118,6 +121,8 @@ record! {
     derived |_settings| {
         /// Clients known by a token, 0 … 10,000. Default none.
         clients: Vec<Client> = Vec::new();
+        /// Operators known by a token, 0 … 1,000. Default none: the admin port is then open to loopback.
+        operators: Vec<Operator> = Vec::new();
     }
 }
 
@@ -142,6 +147,9 @@ record! {
         host: HostPolicy = word().or(HostPolicy::Preserve) => host;
         /// Treatment of Forwarded and X-Forwarded-*: append, replace (at the edge) or off.
         forwarded: ForwardedPolicy = word().or(ForwardedPolicy::Append) => forwarded;
+        /// Authorization for upstreams: without clients' tokens (strip), as sent (pass), or own key (replace).
+        authorization: AuthorizationPolicy = word().or(AuthorizationPolicy::Strip)
+            => authorization;
         /// PEM bundle of trusted authorities for https upstreams. Default the system's.
         tls_ca: Option<PathBuf> = path().unset().example("/path/to/ca.pem") => tls_ca;
     }

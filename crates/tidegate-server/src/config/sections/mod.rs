@@ -5,13 +5,17 @@
 mod clients;
 mod gateway;
 mod ingest;
+mod operators;
 mod routes;
 mod routing;
 mod tasks;
+mod tokens;
 
 pub use clients::{Client, ClientSettings, clients};
 pub use gateway::*;
 pub use ingest::{IngestConfig, IngestSettings};
+pub use operators::{Operator, OperatorSettings, operators};
 pub use routes::{HeaderMatch, RouteRule, RouteSettings, routes};
 pub use routing::*;
 pub use tasks::*;
+pub use tokens::{Taken, Variables};

@@ -1,8 +1,11 @@
+use super::tokens::Variables;
 use crate::config::errors::{ErrorList, quoted};
 use crate::config::policies::{LoadSource, Orca, OverloadStatus};
 use crate::config::schema::record;
-use crate::config::value::shape::{HEADER, MODEL, MODELS, UPSTREAM_URL, URL_PATH};
-use crate::config::value::{LimitSetting, UpstreamTarget};
+use crate::config::value::shape::{
+    API_KEY, HEADER, MODEL, MODELS, UPSTREAM_URL, URL_PATH, VARIABLE,
+};
+use crate::config::value::{ApiKey, LimitSetting, UpstreamTarget};
 use http::HeaderName;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -109,6 +112,8 @@ record! { UpstreamSettings {
     limit: Option<LimitSetting> = limit().unset().example("8");
     /// Goal of its limit if that is found. Default the preset of `[routing]`.
     limit_preset: Option<LimitGoal> = word().unset().example("latency");
+    /// Environment variable with its own key, sent with `proxy.authorization = "replace"`.
+    api_key_env: Option<String> = text(VARIABLE).unset();
 }}
 
 record! { ModelSettings {
@@ -126,15 +131,21 @@ record! { ModelSettings {
 }}
 
 /// The upstreams of the list, each host and port once.
-pub fn upstreams(list: &[UpstreamSettings], errors: &mut ErrorList) -> Vec<UpstreamTarget> {
+pub fn upstreams(
+    list: &[UpstreamSettings],
+    variables: Variables<'_>,
+    errors: &mut ErrorList,
+) -> Vec<UpstreamTarget> {
     let mut targets = Vec::new();
     let mut names = BTreeMap::new();
     for (entry, number) in list.iter().zip(1..) {
+        let api_key = variables.secret(&entry.api_key_env, API_KEY, errors);
         let Some(url) = entry.url.required(errors) else { continue };
         let Ok(mut target) = UpstreamTarget::parse(&url) else { continue };
         target.models = entry.models.get();
         target.limit = entry.limit.get();
         target.limit_preset = entry.limit_preset.get();
+        target.api_key = api_key.as_deref().map(ApiKey::new);
         if let Some(first) = names.insert(target.name.clone(), number) {
             let allowed = format!("each host and port once: upstream[{first}] is the same");
             errors.push(entry.url.error(quoted(&url), allowed));

@@ -1,7 +1,8 @@
 use super::choice::{self, Choice};
 use super::limit::LimitSetting;
 use super::raw::{Raw, masked};
-use super::shape::{Hint, Shape};
+use super::secret::TokenDigest;
+use super::shape::{Hint, Shape, TOKEN, TOKEN_SHA256};
 use super::upstream_url::UpstreamTarget;
 use crate::config::{Origin, errors::ConfigError, errors::quoted};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -143,6 +144,22 @@ pub fn text<T: FromStr + ToString>(shape: Shape) -> Kind<T> {
     };
     let kind = Kind::new(shape.allowed, accept, shown).hint(shape.hint);
     if let Hint::Address = shape.hint { kind.placeholder("ADDR") } else { kind }
+}
+
+/// A token, of which the digest alone is kept.
+pub fn token() -> Kind<TokenDigest> {
+    let digest = |text: &str| (TOKEN.check)(text).then(|| TokenDigest::of(text.as_bytes()));
+    secret(TOKEN, digest)
+}
+
+/// The digest of a token.
+pub fn token_sha256() -> Kind<TokenDigest> {
+    secret(TOKEN_SHA256, TokenDigest::from_hex)
+}
+
+fn secret(shape: Shape, digest: fn(&str) -> Option<TokenDigest>) -> Kind<TokenDigest> {
+    let accept = move |raw: Raw<'_>| raw.text().and_then(digest);
+    Kind::new(shape.allowed, accept, |_| Some(Value::from("***"))).hint(shape.hint)
 }
 
 pub fn loopback(port: u16) -> SocketAddr {

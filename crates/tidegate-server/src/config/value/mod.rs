@@ -6,6 +6,7 @@ mod choice;
 mod kind;
 mod limit;
 mod raw;
+mod secret;
 pub mod shape;
 mod upstream_url;
 
@@ -14,4 +15,5 @@ pub use choice::{Choice, name_of};
 pub use kind::*;
 pub use limit::LimitSetting;
 pub use raw::{Raw, masked};
+pub use secret::{ApiKey, TokenDigest};
 pub use upstream_url::{Scheme, UpstreamTarget};

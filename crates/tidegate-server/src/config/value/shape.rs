@@ -1,3 +1,4 @@
+use super::secret::TokenDigest;
 use super::upstream_url::UpstreamTarget;
 use http::uri::Authority;
 use http::{HeaderName, Method};
@@ -51,6 +52,18 @@ pub const TOKEN: Shape = Shape::new("16 … 512 visible ASCII characters without
 })
 .hint(Hint::Secret);
 
+pub const TOKEN_SHA256: Shape = Shape::new(
+    "the SHA-256 of the token in 64 hexadecimal digits, as tidegate token new prints it",
+    |text| TokenDigest::from_hex(text).is_some(),
+)
+.hint(Hint::Secret);
+
+pub const API_KEY: Shape =
+    Shape::new("1 … 4096 visible ASCII characters without spaces", |text| {
+        (1..=4_096).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
+    })
+    .hint(Hint::Secret);
+
 pub const VARIABLE: Shape = Shape::new("the name of an environment variable", |text| {
     !text.is_empty() && !text.contains(['=', '\0'])
 });
@@ -60,6 +73,9 @@ pub const MODEL: Shape =
 
 pub const MODELS: Shape =
     Shape::new("a list of models' names, each 1 … 256 visible characters", is_model);
+
+pub const TENANTS: Shape =
+    Shape::new("a list of tenants' names, each 1 … 256 visible characters", is_model);
 
 pub const URL_PATH: Shape = Shape::new("a path that starts with \"/\", without query", |text| {
     text.starts_with('/')

@@ -1,5 +1,6 @@
 use super::choice::{self, Choice, choices};
 use super::limit::LimitSetting;
+use super::secret::ApiKey;
 use crate::config::errors::quoted;
 use std::net::Ipv6Addr;
 use tidegate::limit::LimitGoal;
@@ -24,6 +25,8 @@ pub struct UpstreamTarget {
     pub limit: Option<LimitSetting>,
     /// Goal of its limit if that is found. Default that of `[routing]`.
     pub limit_preset: Option<LimitGoal>,
+    /// Key that its requests carry with `proxy.authorization = "replace"`. Default none.
+    pub api_key: Option<ApiKey>,
 }
 
 /// Protocol of an upstream.
@@ -68,7 +71,8 @@ impl UpstreamTarget {
         };
         let is_ipv6 = host.contains(':');
         let name = if is_ipv6 { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        Ok(Self { name, scheme, host, port, models: None, limit: None, limit_preset: None })
+        let (models, limit, limit_preset, api_key) = (None, None, None, None);
+        Ok(Self { name, scheme, host, port, models, limit, limit_preset, api_key })
     }
 
     /// The URL of the upstream.

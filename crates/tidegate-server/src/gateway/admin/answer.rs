@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 
 /// Answers a request to the control plane. It counts as Critical, and so is never refused.
 ///
-/// With `guarded`, snapshots are for clients with a token alone.
+/// With `guarded`, snapshots are for clients with a token alone; where operators have tokens, they are for these.
 pub async fn answer(
     control: &ControlPlane,
     handler: Handler,
@@ -73,10 +73,15 @@ fn admit(
     headers: &HeaderMap,
     guarded: bool,
 ) -> Result<(), Unauthorized> {
-    if guarded && handler.is_telling() {
-        control.admission.classifier().require_known(headers)
-    } else {
-        Ok(())
+    let classifier = control.admission.classifier();
+    match handler {
+        _ if !handler.is_telling() => Ok(()),
+        // A scraper on this host needs no token that could change something.
+        Handler::Metrics if !guarded => Ok(()),
+        Handler::Usage => classifier.usage_tenants(headers, guarded).map(drop),
+        _ if classifier.has_operators() => classifier.require_operator(headers),
+        _ if guarded => classifier.require_known(headers),
+        _ => Ok(()),
     }
 }
 

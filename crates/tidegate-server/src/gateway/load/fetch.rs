@@ -6,7 +6,7 @@ use crate::http::client::{
     ConnectError, Connection, Connector, Endpoint, HttpVersion, Pool, UploadBody,
 };
 use crate::http::response::is_ok;
-use http::header::{ACCEPT, HOST, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
 use http::uri::{self, PathAndQuery, Uri};
 use http::{Request, Response, StatusCode, Version};
 use http_body::Body;
@@ -145,7 +145,10 @@ impl Scraper {
 
 fn request(endpoint: &Endpoint, path: &str, h2: bool) -> Result<Request<UploadBody>, http::Error> {
     let path = PathAndQuery::try_from(path)?;
-    let request = Request::get(path.as_str()).header(ACCEPT, "*/*").header(USER_AGENT, AGENT);
+    let mut request = Request::get(path.as_str()).header(ACCEPT, "*/*").header(USER_AGENT, AGENT);
+    if let Some(key) = &endpoint.authorization {
+        request = request.header(AUTHORIZATION, key);
+    }
     if !h2 {
         return request.header(HOST, endpoint.authority.as_str()).body(UploadBody::empty());
     }

@@ -3,6 +3,7 @@ use super::request::{Coding, Intake, OutgoingHead, strip};
 use super::response::{Admitted, Exchange, GatewayBody, ProxiedBody, ResponseGuard, tunnel};
 use super::selection::Selection;
 use super::{ClientContext, ProxyError};
+use crate::config::AuthorizationPolicy;
 use crate::gateway::activity::ResponseStream;
 use crate::gateway::admin::{ControlPlane, answer};
 use crate::gateway::decision_log::PendingDecision;
@@ -39,7 +40,7 @@ static QUEUE_MS: HeaderName = HeaderName::from_static("tidegate-queue-ms");
 /// Dropped when the client leaves: the upstream's request is cancelled and the permit ends as ignored.
 pub async fn serve(
     client: Arc<ClientContext>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<Response<GatewayBody>, Infallible> {
     let (client, thread) = (&*client, &*client.thread);
     let (control, admission) = (&*thread.control, &*thread.admission);
@@ -56,20 +57,20 @@ pub async fn serve(
         return Ok(extension.answer(request, caller).await.map(GatewayBody::Own));
     }
     let format = ResponseFormat::of(&request);
-    let Classified { priority, share, flow } = match admission.classifier().classified(&request) {
-        Ok(classified) => classified,
-        Err(unauthorized) => {
-            let unread = read_away(request).await;
-            let response = format.fit(unauthorized.respond(format), unread);
-            return Ok(response.map(GatewayBody::Own));
-        }
-    };
+    let Classified { client: name, priority, share, flow, token_in_authorization } =
+        match admission.classifier().classified(&request) {
+            Ok(classified) => classified,
+            Err(unauthorized) => {
+                let unread = read_away(request).await;
+                let response = format.fit(unauthorized.respond(format), unread);
+                return Ok(response.map(GatewayBody::Own));
+            }
+        };
     thread.metrics.issued();
     thread.record_request(started);
     let would_reject = |reason| thread.metrics.would_reject(reason);
     let decided = admission.admit(priority, share, would_reject);
-    let classifier = admission.classifier();
-    let entry = thread.recorder.begin(started, priority, || classifier.name(request.headers()));
+    let entry = thread.recorder.begin(started, priority, || name);
     let permits = match decided {
         Ok(permits) => permits,
         Err(rejection) => {
@@ -79,6 +80,9 @@ pub async fn serve(
             return Ok(refuse(control, &rejection, format, unread));
         }
     };
+    if token_in_authorization && thread.config.proxy.authorization == AuthorizationPolicy::Strip {
+        request.headers_mut().remove(header::AUTHORIZATION);
+    }
     let admitted = Admitted { permits, flow, started, busy, queued: thread.metrics.queue() };
     let mut entry = Some(entry);
     match forward(client, request, format.grpc, admitted, &mut entry).await {

@@ -1,3 +1,4 @@
+use super::tokens::{Shown, Tokens};
 use super::{ClientShare, Unauthorized};
 use crate::config::{Anonymous, Client, Config, RouteRule};
 use crate::http::request::values;
@@ -5,9 +6,6 @@ use http::{HeaderMap, HeaderName, Request};
 use tidegate::MessagePriority;
 use tidegate::admission::{MessageKind, Urgency};
 use tidegate::queue::FlowId;
-
-/// The header with a client's token. It is for this hop and never passed on.
-pub const TOKEN_HEADER: &str = "tidegate-token";
 
 static TIDEGATE_PRIORITY: HeaderName = HeaderName::from_static("tidegate-priority");
 static PRIORITY: HeaderName = HeaderName::from_static("priority");
@@ -19,6 +17,17 @@ pub struct Classifier {
     routes: Vec<RouteRule>,
     anonymous: Anonymous,
     clients: Vec<Known>,
+    tokens: Tokens<Holder>,
+    has_operators: bool,
+}
+
+/// The holder of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    /// The client at this index.
+    Client(usize),
+    /// An operator. All have the same rights.
+    Operator,
 }
 
 /// A client with its share.
@@ -41,12 +50,16 @@ pub struct Flow {
 /// A request with its priority, its client's share and its flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Classified<'a> {
+    /// The client's name, if its token is known.
+    pub client: Option<&'a str>,
     /// The flow.
     pub flow: Flow,
     /// The priority.
     pub priority: MessagePriority,
     /// The share of its client, if it has one.
     pub share: Option<&'a ClientShare>,
+    /// The `Authorization` header has a token of this gateway, which is not for upstreams.
+    pub token_in_authorization: bool,
 }
 
 /// The priority that a request claims, and the most that it may claim.
@@ -54,10 +67,24 @@ pub struct Classified<'a> {
 pub struct Claim<'a> {
     /// The client's name, if its token is known.
     pub client: Option<&'a str>,
+    /// True with the token of an operator, where no tokens were given out, and on the operators' port while no
+    /// operator is configured.
+    pub is_operator: bool,
     /// The highest priority that it may claim.
     pub most: MessagePriority,
     /// The priority that it claims, capped.
     pub priority: MessagePriority,
+}
+
+// === impl Claim ===
+
+impl<'a> Claim<'a> {
+    /// The owner of what the request submits: its client, or the empty name without a token. What operators submit
+    /// without the token of a client belongs to operators alone.
+    #[must_use]
+    pub fn owner(&self) -> Option<&'a str> {
+        self.client.or((!self.is_operator).then_some(""))
+    }
 }
 
 // === impl Classifier ===
@@ -72,7 +99,13 @@ impl Classifier {
             let flow = Flow { id: FlowId(number), weight: client.weight };
             Known { client: client.clone(), share, flow }
         };
+        let claims = &config.claims;
+        let clients = claims.clients.iter().enumerate();
+        let clients = clients.map(|(index, client)| (client.token, Holder::Client(index)));
+        let operators = claims.operators.iter().map(|it| (it.token, Holder::Operator));
         Self {
+            tokens: Tokens::new(clients.chain(operators)),
+            has_operators: !claims.operators.is_empty(),
             routes: config.routes.clone(),
             anonymous: config.claims.anonymous,
             // Flow 0 is that of requests without a token.
@@ -86,11 +119,14 @@ impl Classifier {
     ///
     /// When the client must show a token and does not.
     pub fn classified<B>(&self, request: &Request<B>) -> Result<Classified<'_>, Unauthorized> {
-        let known = self.known(request.headers())?;
-        let most = self.most_urgent(known)?;
+        let (known, shown) = self.known(request.headers())?;
+        let most = self.most_urgent(known, shown)?;
+        let client = known.map(|known| &*known.client.name);
         let share = known.and_then(|known| known.share.as_ref());
         let flow = known.map_or(Flow { id: FlowId::default(), weight: 1 }, |known| known.flow);
-        Ok(Classified { priority: self.asked(request).capped_at(most), share, flow })
+        let priority = self.asked(request).capped_at(most);
+        let token_in_authorization = shown.in_authorization;
+        Ok(Classified { client, priority, share, flow, token_in_authorization })
     }
 
     /// The share of a client, if it has one.
@@ -110,23 +146,25 @@ impl Classifier {
     ///
     /// When the client must show a token and does not.
     pub fn claim<B>(&self, request: &Request<B>) -> Result<Claim<'_>, Unauthorized> {
-        let known = self.known(request.headers())?;
-        let most = self.most_urgent(known)?;
+        let (known, shown) = self.known(request.headers())?;
+        let most = self.most_urgent(known, shown)?;
         let client = known.map(|known| &*known.client.name);
-        Ok(Claim { client, most, priority: self.asked(request).capped_at(most) })
+        let is_operator = shown.holder == Some(Holder::Operator) || self.tokens.is_empty();
+        Ok(Claim { client, is_operator, most, priority: self.asked(request).capped_at(most) })
     }
 
-    /// The same for a request on a port that is the operators' alone: a token is not needed there, and tells no
-    /// more than who asks.
-    pub fn operators_claim<B>(&self, request: &Request<B>) -> Claim<'_> {
-        let known = self.known(request.headers()).ok().flatten();
+    /// The same for a request on a port that is the operators' alone. While no operator is configured a token is
+    /// not needed there, and tells no more than who asks.
+    ///
+    /// # Errors
+    ///
+    /// When operators are configured, and the token is not that of one.
+    pub fn operators_claim<B>(&self, request: &Request<B>) -> Result<Claim<'_>, Unauthorized> {
+        self.require_operator(request.headers())?;
+        let known = self.known(request.headers()).ok().and_then(|(known, _)| known);
         let (client, most) = (known.map(|known| &*known.client.name), MessagePriority::High);
-        Claim { client, most, priority: self.asked(request).capped_at(most) }
-    }
-
-    /// The name of the client that sends a request, if its token is known.
-    pub fn name(&self, headers: &HeaderMap) -> Option<&str> {
-        self.known(headers).ok().flatten().map(|known| &*known.client.name)
+        let priority = self.asked(request).capped_at(most);
+        Ok(Claim { client, is_operator: true, most, priority })
     }
 
     fn asked<B>(&self, request: &Request<B>) -> MessagePriority {
@@ -154,28 +192,77 @@ impl Classifier {
     /// When the token is missing or unknown.
     pub fn require_known(&self, headers: &HeaderMap) -> Result<(), Unauthorized> {
         match self.known(headers)? {
-            None if !self.clients.is_empty() => Err(Unauthorized::Missing),
+            (None, shown) if shown.holder.is_none() && !self.tokens.is_empty() => {
+                Err(shown.without_holder())
+            }
             _ => Ok(()),
         }
     }
 
-    fn most_urgent(&self, known: Option<&Known>) -> Result<MessagePriority, Unauthorized> {
-        match (known, self.anonymous) {
-            (Some(known), _) => Ok(known.client.max_priority),
-            (None, Anonymous::UpTo(priority)) => Ok(priority),
-            (None, Anonymous::Refuse) => Err(Unauthorized::Missing),
+    /// Returns true if operators have tokens of their own.
+    #[must_use]
+    pub fn has_operators(&self) -> bool {
+        self.has_operators
+    }
+
+    /// Lets pass who shows an operator's token, and everyone where no operator has one.
+    ///
+    /// # Errors
+    ///
+    /// When the token is missing, unknown, or a client's.
+    pub fn require_operator(&self, headers: &HeaderMap) -> Result<(), Unauthorized> {
+        if !self.has_operators {
+            return Ok(());
+        }
+        let shown = self.tokens.shown(headers)?;
+        match shown.holder {
+            Some(Holder::Operator) => Ok(()),
+            Some(Holder::Client(_)) => Err(Unauthorized::NotOperator),
+            None => Err(shown.without_holder()),
         }
     }
 
-    fn known(&self, headers: &HeaderMap) -> Result<Option<&Known>, Unauthorized> {
-        // Where no tokens were given out, one means nothing.
-        if self.clients.is_empty() {
-            return Ok(None);
+    /// The tenants whose usage a request may read; `None` for all. With `guarded`, a token is needed.
+    ///
+    /// # Errors
+    ///
+    /// When a token is needed and missing, or unknown.
+    pub fn usage_tenants(
+        &self,
+        headers: &HeaderMap,
+        guarded: bool,
+    ) -> Result<Option<&[String]>, Unauthorized> {
+        let (known, shown) = self.known(headers)?;
+        let needs_token = self.has_operators || (guarded && !self.tokens.is_empty());
+        match (known, shown.holder) {
+            (Some(known), _) => Ok(Some(&known.client.tenants)),
+            (None, None) if needs_token => Err(shown.without_holder()),
+            (None, _) => Ok(None),
         }
-        let Some(token) = headers.get(TOKEN_HEADER) else { return Ok(None) };
-        let mut known = self.clients.iter();
-        let found = known.find(|known| same(known.client.token.as_bytes(), token.as_bytes()));
-        found.map(Some).ok_or(Unauthorized::Unknown)
+    }
+
+    fn most_urgent(
+        &self,
+        known: Option<&Known>,
+        shown: Shown<Holder>,
+    ) -> Result<MessagePriority, Unauthorized> {
+        if shown.holder == Some(Holder::Operator) {
+            return Ok(MessagePriority::High);
+        }
+        match (known, self.anonymous) {
+            (Some(known), _) => Ok(known.client.max_priority),
+            (None, Anonymous::UpTo(priority)) => Ok(priority),
+            (None, Anonymous::Refuse) => Err(shown.without_holder()),
+        }
+    }
+
+    fn known(&self, headers: &HeaderMap) -> Result<(Option<&Known>, Shown<Holder>), Unauthorized> {
+        let shown = self.tokens.shown(headers)?;
+        let known = match shown.holder {
+            Some(Holder::Client(index)) => self.clients.get(index),
+            Some(Holder::Operator) | None => None,
+        };
+        Ok((known, shown))
     }
 }
 
@@ -186,12 +273,6 @@ fn claimed(headers: &HeaderMap) -> Option<MessagePriority> {
     text(&TIDEGATE_PRIORITY)
         .and_then(MessagePriority::from_name)
         .or_else(|| text(&PRIORITY).and_then(Urgency::parse).map(Urgency::priority))
-}
-
-/// Compares without telling by its duration how much of a guess was right.
-fn same(secret: &[u8], given: &[u8]) -> bool {
-    secret.len() == given.len()
-        && secret.iter().zip(given).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
 #[cfg(test)]

@@ -7,10 +7,12 @@ mod classifier;
 mod client_share;
 mod retry_board;
 mod route_match;
+mod tokens;
 mod unauthorized;
 
 pub use admit::{Admission, Permits};
-pub use classifier::{Claim, Classified, Classifier, Flow, TOKEN_HEADER};
+pub use classifier::{Claim, Classified, Classifier, Flow};
 pub use client_share::ClientShare;
 pub use retry_board::RetryBoard;
+pub use tokens::{TOKEN_HEADER, TOKEN_PREFIX};
 pub use unauthorized::Unauthorized;

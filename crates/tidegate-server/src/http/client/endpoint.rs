@@ -1,4 +1,5 @@
-use crate::config::{Scheme, UpstreamTarget};
+use crate::config::{ApiKey, Scheme, UpstreamTarget};
+use http::HeaderValue;
 use http::uri::{Authority, InvalidUri};
 
 /// A server that requests are sent to.
@@ -16,6 +17,8 @@ pub struct Endpoint {
     pub port: u16,
     /// The `:authority` or, when so configured, the `Host` of requests to it.
     pub authority: Authority,
+    /// The `Authorization` of requests to it, if it has a key of its own.
+    pub authorization: Option<HeaderValue>,
 }
 
 // === impl Endpoint ===
@@ -34,6 +37,15 @@ impl Endpoint {
             host: target.host.clone(),
             port: target.port,
             authority: target.name.parse()?,
+            authorization: target.api_key.as_ref().and_then(bearer),
         })
     }
+}
+
+/// A field that is marked as sensitive: neither printed nor put into the index of an HTTP/2 connection.
+fn bearer(key: &ApiKey) -> Option<HeaderValue> {
+    // A key of visible ASCII always is a value.
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose())).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }

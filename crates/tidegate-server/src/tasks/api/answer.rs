@@ -10,7 +10,7 @@ use crate::http::error_response::{ResponseFormat, Unread, rejected};
 use crate::http::read_body::{collect, read_away};
 use crate::http::request::is_cross_origin;
 use crate::http::{Caller, Phase, Port, ResponseBody, response};
-use crate::tasks::manager::TaskError;
+use crate::tasks::manager::{TaskError, TaskView};
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -95,7 +95,7 @@ pub(super) fn claim<'a, B>(
     port: &Port,
 ) -> Result<Claim<'a>, Unauthorized> {
     match port {
-        Port::Operators => Ok(classifier.operators_claim(request)),
+        Port::Operators => classifier.operators_claim(request),
         Port::Clients(_) => {
             if exposed {
                 classifier.require_known(request.headers())?;
@@ -173,16 +173,42 @@ impl Answering<'_> {
     }
 
     async fn list(&self) -> Result<Response<ResponseBody>, TaskApiError> {
-        let query = task_query(self.parts.uri.query())?;
+        let mut query = task_query(self.parts.uri.query())?;
+        query.client = self.only_of().map(Into::into);
         Ok(response::json(&self.api.manager.list(query).await?))
     }
 
     async fn get(&self, id: &TaskId) -> Result<Response<ResponseBody>, TaskApiError> {
-        Ok(response::json(&self.api.manager.task(id).await?))
+        Ok(response::json(&self.visible(id).await?))
+    }
+
+    /// The client whose tasks alone the request may see; `None` for all tasks.
+    fn only_of(&self) -> Option<&str> {
+        if self.claim.is_operator { None } else { Some(self.claim.client.unwrap_or_default()) }
+    }
+
+    /// A task of the client that asks. Of another's nothing is told, not even that it exists.
+    async fn visible(&self, id: &TaskId) -> Result<TaskView, TaskApiError> {
+        let view = self.api.manager.task(id).await?;
+        match self.only_of() {
+            Some(client) if view.client.as_deref() != Some(client) => {
+                Err(TaskError::NotFound(id.clone()).into())
+            }
+            _ => Ok(view),
+        }
+    }
+
+    /// Checks that the request may see a task. The client of a task never changes, so what follows may rely on it.
+    async fn check(&self, id: &TaskId) -> Result<(), TaskApiError> {
+        match self.only_of() {
+            Some(_) => self.visible(id).await.map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Cancels a task. Repeated requests succeed, for clients that lost the first response.
     async fn cancel(&self, id: &TaskId) -> Result<Response<ResponseBody>, TaskApiError> {
+        self.check(id).await?;
         let view = match self.api.manager.cancel(id).await {
             Err(TaskError::Over { status, .. }) if status == TaskStatus::Cancelled.name() => {
                 self.api.manager.task(id).await?
@@ -195,6 +221,7 @@ impl Answering<'_> {
 
     async fn output(&self, id: &TaskId) -> Result<Response<ResponseBody>, TaskApiError> {
         let stream = stream_query(self.parts.uri.query())?;
+        self.check(id).await?;
         let chunks = self.api.manager.output(id).await?;
         Ok(match stream {
             Some(stream) => plain(&chunks, stream),
@@ -213,6 +240,7 @@ impl Answering<'_> {
             Port::Operators => (watchers.operator(), None),
         };
         let permit = permit.ok_or(TaskApiError::WatchersFull)?;
+        self.check(id).await?;
         let watch = self.api.manager.watch(id).await?;
         let seen = self.parts.headers.get(&LAST_EVENT_ID).and_then(|seen| seen.to_str().ok());
         let watcher = Watcher {
@@ -230,7 +258,13 @@ impl Answering<'_> {
     }
 
     async fn executors(&self) -> Result<Response<ResponseBody>, TaskApiError> {
-        Ok(response::json(&self.api.manager.executors().await?))
+        let mut list = self.api.manager.executors().await?;
+        if !self.claim.is_operator {
+            // Clients choose among runtimes; addresses and the number of others' tasks are not theirs.
+            list.tasks.clear();
+            list.executors.iter_mut().for_each(|executor| executor.url.clear());
+        }
+        Ok(response::json(&list))
     }
 }
 

@@ -77,7 +77,7 @@ impl<'a> SubmissionHead<'a> {
             timeout_ms: timeout_ms(&fields)?.unwrap_or(settings.timeout_ms),
             retries: retries(&fields)?.unwrap_or(0),
         };
-        Ok(Submit { id, key: self.key, spec })
+        Ok(Submit { id, key: self.key, client: self.claim.owner().map(Into::into), spec })
     }
 
     /// The priority of the body, capped at the client's highest; default: that of the head.
@@ -246,7 +246,8 @@ mod tests {
     use MessagePriority::{High, Low, Normal};
     use http::HeaderValue;
 
-    const ANONYMOUS: Claim<'static> = Claim { client: None, most: High, priority: Normal };
+    const ANONYMOUS: Claim<'static> =
+        Claim { client: None, is_operator: false, most: High, priority: Normal };
 
     fn head(
         headers: &[(&'static str, &str)],
@@ -343,7 +344,7 @@ mod tests {
 
     #[test]
     fn no_task_gets_a_higher_priority_than_its_client_may_claim() {
-        let slow = Claim { client: Some("batch"), most: Low, priority: Low };
+        let slow = Claim { client: Some("batch"), is_operator: false, most: Low, priority: Low };
         let high = r#"{"runtime":"sh","code":"x","priority":"high"}"#;
         assert_eq!(submit(&[], slow, high).unwrap().spec.priority, Low);
         assert_eq!(submit(&[], ANONYMOUS, high).unwrap().spec.priority, High);

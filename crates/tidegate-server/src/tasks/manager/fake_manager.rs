@@ -34,6 +34,7 @@ pub(crate) fn view(id: &str) -> TaskView {
         status: TaskStatus::Queued,
         runtime: "sh".to_owned(),
         priority: MessagePriority::Normal,
+        client: None,
         timeout_ms: 1_000,
         retries: 0,
         args: Vec::new(),
@@ -130,8 +131,12 @@ impl FakeManager {
             Command::List(query, reply) => {
                 let tasks = self.tasks();
                 let views = tasks.values().map(|task| task.view.clone());
-                let wanted =
-                    views.filter(|view| query.status.is_none_or(|status| status == view.status));
+                let wanted = views
+                    .filter(|view| query.status.is_none_or(|status| status == view.status))
+                    .filter(|view| {
+                        let owner = query.client.as_deref();
+                        owner.is_none_or(|owner| view.client.as_deref() == Some(owner))
+                    });
                 let tasks = wanted.take(query.limit).collect();
                 drop(reply.send(Ok(TaskList { tasks, next: query.after })));
             }
@@ -176,6 +181,7 @@ impl FakeManager {
         let new = TaskView {
             priority: submit.spec.priority,
             timeout_ms: submit.spec.timeout_ms,
+            client: submit.client.as_deref().map(str::to_owned),
             ..view(&id)
         };
         self.put(new.clone());

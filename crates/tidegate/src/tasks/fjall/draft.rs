@@ -32,6 +32,8 @@ struct Now {
     mark: Mark,
     ended_ms: u64,
     state: UserValue,
+    /// Its client, once the group has changed it.
+    client: Option<Box<str>>,
     /// New specification, if it changed.
     spec: Option<UserValue>,
     key: Option<Box<str>>,
@@ -187,6 +189,7 @@ impl<'a> Draft<'a> {
         let now = Now {
             mark: Mark { seq, version, status },
             ended_ms: new.state.ended_ms,
+            client: new.state.client.clone(),
             state: new.state.into_bytes(seq).into(),
             spec: Some(new.spec.into()),
             key: new.key,
@@ -202,6 +205,7 @@ impl<'a> Draft<'a> {
         counts[state.status as usize] += 1;
         now.mark = Mark { seq: now.mark.seq, version: state.version, status: state.status };
         now.ended_ms = state.ended_ms;
+        now.client = state.client.clone();
         now.state = state.into_bytes(now.mark.seq).into();
         now.output = output.or(now.output.take());
         self.is_changed = true;
@@ -213,7 +217,7 @@ impl<'a> Draft<'a> {
 impl Now {
     fn stored(id: &TaskId, state: UserValue) -> Result<Self, StoreError> {
         let mark = Mark::read(id, &state)?;
-        Ok(Self { mark, ended_ms: 0, state, spec: None, key: None, output: None })
+        Ok(Self { mark, ended_ms: 0, state, client: None, spec: None, key: None, output: None })
     }
 
     fn write(
@@ -238,14 +242,19 @@ impl Now {
         if stored.is_some_and(|stored| stored.status == status) {
             return;
         }
+        let places = |place: &[u8]| {
+            let of_client = self.client.as_deref().map(|client| row::of_client(client, place));
+            std::iter::once(place.to_vec()).chain(of_client)
+        };
         if !status.is_over() {
             let value = [&[status_code(status)], name.as_bytes()].concat();
-            return batch.insert(&engine.index, row::live(seq), value);
+            return places(&row::live(seq))
+                .for_each(|place| batch.insert(&engine.index, place, value.clone()));
         }
         if stored.is_some() {
-            batch.remove(&engine.index, row::live(seq));
+            places(&row::live(seq)).for_each(|place| batch.remove(&engine.index, place));
         }
-        batch.insert(&engine.index, row::done(status, seq), name);
+        places(&row::done(status, seq)).for_each(|place| batch.insert(&engine.index, place, name));
         batch.insert(&engine.index, row::ended(self.ended_ms, seq), name);
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn list(engine: &Engine, query: &TaskQuery) -> Result<TaskPage, Store
     if before == 0 {
         return Ok(TaskPage::default());
     }
-    let mut parts = parts(engine, &snapshot, query.status, before)?;
+    let mut parts = parts(engine, &snapshot, query, before)?;
     let (mut page, mut bytes, mut last) = (TaskPage::default(), 0, None);
     loop {
         let newest = parts.iter_mut().max_by_key(|part| part.next.as_ref().map(|next| next.0));
@@ -52,19 +52,24 @@ pub(super) fn list(engine: &Engine, query: &TaskQuery) -> Result<TaskPage, Store
 fn parts<'a>(
     engine: &'a Engine,
     snapshot: &Snapshot,
-    status: Option<TaskStatus>,
+    query: &TaskQuery,
     before: u64,
 ) -> Result<Vec<Part<'a>>, StoreError> {
+    let status = query.status;
+    let place = |place: &[u8]| match &query.client {
+        Some(client) => row::of_client(client, place),
+        None => place.to_vec(),
+    };
     let over = TaskStatus::ALL.into_iter().filter(|status| status.is_over());
     let over: Vec<_> = over.filter(|over| status.is_none_or(|status| status == *over)).collect();
     let mut parts = Vec::with_capacity(4);
     if status.is_none_or(|status| !status.is_over()) {
-        let rows = snapshot.range(&engine.index, row::live(0)..row::live(before));
+        let rows = snapshot.range(&engine.index, place(&row::live(0))..place(&row::live(before)));
         let only = status.map(status_code);
         parts.push(Part { engine, rows: rows.rev(), only, is_live: true, next: None });
     }
     for status in over {
-        let range = row::done(status, 0)..row::done(status, before);
+        let range = place(&row::done(status, 0))..place(&row::done(status, before));
         let rows = snapshot.range(&engine.index, range).rev();
         parts.push(Part { engine, rows, only: None, is_live: false, next: None });
     }

@@ -31,6 +31,7 @@ pub(super) struct StateRow {
     pub(super) status: TaskStatus,
     /// When it ended, if it is over.
     pub(super) ended_ms: u64,
+    pub(super) client: Option<Box<str>>,
     bytes: Vec<u8>,
 }
 
@@ -89,6 +90,7 @@ impl StateRow {
             version: state.version,
             status: state.status,
             ended_ms: state.ended_ms.unwrap_or(state.submitted_ms),
+            client: state.client.clone(),
             bytes: codec::write_state(id, state, head)?,
         })
     }
@@ -168,6 +170,11 @@ pub(super) fn live(seq: u64) -> [u8; 9] {
 /// Where it is afterwards, by status.
 pub(super) fn done(status: TaskStatus, seq: u64) -> [u8; 10] {
     key(b'd', &[status_code(status)], seq)
+}
+
+/// The same place once more, among the tasks of one client, whose name has no NUL.
+pub(super) fn of_client(client: &str, place: &[u8]) -> Vec<u8> {
+    [b"c", client.as_bytes(), b"\0", place].concat()
 }
 
 /// Where it is afterwards, by when it ended.

@@ -291,6 +291,10 @@ fn remove(engine: &Engine, batch: &mut OwnedWriteBatch, id: &TaskId) -> Result<u
     let state = engine.states.get(name).map_err(failed)?;
     let state = state.ok_or_else(|| damaged(id, "state", &"there is none"))?;
     let mark = Mark::read(id, &state)?;
+    if let Some(client) = row::read_state(id, &state)?.client {
+        let place = row::of_client(&client, &row::done(mark.status, mark.seq));
+        batch.remove(&engine.index, place);
+    }
     let spec = engine.specs.get(name).map_err(failed)?;
     let spec = spec.ok_or_else(|| damaged(id, "spec", &"there is none"))?;
     if let Some(key) = SpecHead::read(id, &spec)?.key {

@@ -7,7 +7,7 @@ use crate::tasks::codec::{self, status_code};
 use crate::tasks::{TaskPage, TaskQuery, TaskRecord};
 use std::sync::Arc;
 use tidegate_core::task::{OutputChunk, TaskId, TaskState};
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 const GET: &str = "SELECT id, version, owner, state, spec \
@@ -19,13 +19,17 @@ const OUTPUT: &str = "SELECT chunks FROM $schema.outputs WHERE id = $1";
 const LIST: &str = "SELECT id, version, owner, state, spec, seq FROM ( \
         SELECT id, version, owner, state, spec, seq, \
             sum(octet_length(spec)) OVER (ORDER BY seq DESC) - octet_length(spec) AS bytes_before \
-        FROM (SELECT * FROM $schema.tasks WHERE seq < $1 $status ORDER BY seq DESC LIMIT $2) AS found \
+        FROM (SELECT * FROM $schema.tasks WHERE seq < $1 $status $of_client ORDER BY seq DESC LIMIT $2) AS found \
         JOIN $schema.specs USING (id) \
     ) AS page WHERE bytes_before < $3 ORDER BY seq DESC";
 
-const NEXT: &str = "SELECT seq FROM $schema.tasks WHERE seq < $1 $status ORDER BY seq DESC LIMIT 1";
+const NEXT: &str =
+    "SELECT seq FROM $schema.tasks WHERE seq < $1 $status $of_client ORDER BY seq DESC LIMIT 1";
 
 const COUNTS: &str = "SELECT counts FROM $schema.counts";
+
+/// A parameter of a statement, with its type.
+type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// The name of the task of a row that begins with it.
 pub(super) fn id(row: &Row) -> Result<TaskId, StoreError> {
@@ -84,17 +88,27 @@ pub(super) async fn list(
     }
     // A number of ours, not a text of somebody's.
     let status = query.status.map(|status| format!("AND status = {}", status_code(status)));
-    let sql = |statement: &str| {
-        settings.schema.sql(&statement.replace("$status", status.as_deref().unwrap_or_default()))
+    let sql = |statement: &str, parameters: &[Parameter<'_>]| {
+        // The client, if there is one, is the last parameter.
+        let place = query.client.as_ref().map(|_| format!("AND client = ${}", parameters.len()));
+        let statement = statement.replace("$status", status.as_deref().unwrap_or_default());
+        settings.schema.sql(&statement.replace("$of_client", place.as_deref().unwrap_or_default()))
     };
-    let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
-        [(&before, Type::INT8), (&limit, Type::INT8), (&(PAGE_BYTES_MAX as i64), Type::INT8)];
-    let rows = client.query_typed(&sql(LIST), &parameters).await.map_err(failed)?;
+    let of_client = query.client.as_deref();
+    let of_client = || of_client.iter().map(|client| (client as _, Type::TEXT));
+    let bytes_max = PAGE_BYTES_MAX as i64;
+    let mut parameters: Vec<Parameter<'_>> =
+        vec![(&before, Type::INT8), (&limit, Type::INT8), (&bytes_max, Type::INT8)];
+    parameters.extend(of_client());
+    let statement = sql(LIST, &parameters);
+    let rows = client.query_typed(&statement, &parameters).await.map_err(failed)?;
     let tasks = rows.iter().map(record).collect::<Result<Vec<_>, _>>()?;
     let Some(last) = rows.last().map(|row| row.get::<_, i64>(5)) else {
         return Ok(TaskPage::default());
     };
-    let more = client.query_typed_opt(&sql(NEXT), &[(&last, Type::INT8)]).await;
+    let mut parameters: Vec<Parameter<'_>> = vec![(&last, Type::INT8)];
+    parameters.extend(of_client());
+    let more = client.query_typed_opt(&sql(NEXT, &parameters), &parameters).await;
     let next = more.map_err(failed)?.map(|_| last.to_string());
     Ok(TaskPage { tasks, next })
 }

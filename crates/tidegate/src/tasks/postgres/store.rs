@@ -24,7 +24,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 /// Migrations, in order.
-const STEPS: [&str; 1] = [include_str!("schema_1.sql")];
+const STEPS: [&str; 2] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];
 
 /// Number of changes that may be queued for the writer. More wait in the calls themselves.
 const REQUESTS_WAITING: usize = 1_024;

@@ -13,12 +13,12 @@ use tokio_postgres::{Row, Transaction};
 
 const INSERT: &str = "WITH given AS ( \
         SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[], $5::smallint[], \
-            $6::text[], $7::bigint[], $8::text[], $9::text[]) WITH ORDINALITY \
-        AS given (id, key, fingerprint, version, status, owner, ended_ms, state, spec, place) \
+            $6::text[], $7::bigint[], $8::text[], $9::text[], $11::text[]) WITH ORDINALITY \
+        AS given (id, key, fingerprint, version, status, owner, ended_ms, state, spec, client, place) \
     ), new AS ( \
         INSERT INTO $schema.tasks \
-            (id, key, fingerprint, version, status, owner, life, ended_ms, state) \
-        SELECT id, key, fingerprint, version, status, owner, $10, ended_ms, state \
+            (id, key, fingerprint, version, status, owner, life, ended_ms, state, client) \
+        SELECT id, key, fingerprint, version, status, owner, $10, ended_ms, state, client \
         FROM given ORDER BY place ON CONFLICT DO NOTHING RETURNING id \
     ), specs AS ( \
         INSERT INTO $schema.specs (id, spec) \
@@ -44,6 +44,7 @@ pub(super) struct NewRow {
     status: i16,
     owner: String,
     ended_ms: Option<i64>,
+    client: Option<String>,
 }
 
 // === impl NewRow ===
@@ -61,6 +62,7 @@ impl NewRow {
             status: i16::from(status_code(state.status)),
             owner: escape(&state.owner).into_owned(),
             ended_ms: ended_ms(state),
+            client: state.client.as_deref().map(str::to_owned),
         })
     }
 }
@@ -109,6 +111,7 @@ async fn insert(
     let ended_ms: Vec<_> = news.iter().map(|new| new.ended_ms).collect();
     let states: Vec<_> = news.iter().map(|new| new.state.as_str()).collect();
     let specs: Vec<_> = news.iter().map(|new| new.spec.as_str()).collect();
+    let clients: Vec<_> = news.iter().map(|new| new.client.as_deref()).collect();
     let statement = settings.schema.sql(INSERT);
     let rows = transaction
         .query_typed(
@@ -124,6 +127,7 @@ async fn insert(
                 (&states, Type::TEXT_ARRAY),
                 (&specs, Type::TEXT_ARRAY),
                 (&life, Type::INT8),
+                (&clients, Type::TEXT_ARRAY),
             ],
         )
         .await;

@@ -101,7 +101,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_server::config::Config;
+    use tidegate_server::config::{Config, TokenDigest};
     use tidegate_sim::scenario::Scenario;
 
     const TEXT: &str = r#"
@@ -133,7 +133,8 @@ mod tests {
         assert_eq!(limits.critical_reserve, 3);
         assert_eq!(format!("{:?}", config.admission.sharing), "Borrow");
         assert_eq!(config.upstreams.len(), 2);
-        assert_eq!(config.claims.clients[0].token, token("acme"));
+        let digest = TokenDigest::of(token("acme").as_bytes());
+        assert_eq!(config.claims.clients[0].token, digest);
         let shown = format!("{config:?}");
         for part in ["LeastLoaded", "Fixed(4)", "601ms", "0.25", "Some(7)", "0.5"] {
             assert!(shown.contains(part), "{part} is not in {shown}");

@@ -1,5 +1,5 @@
 use super::lines::DecisionLines;
-use crate::admin_client::{AdminRequest, runtime};
+use crate::admin_client::{AdminFlag, AdminRequest, runtime};
 use crate::commands::drill::flags::DrillFlags;
 use crate::commands::drill::progress::Bar;
 use crate::failure::Failure;
@@ -46,7 +46,8 @@ pub fn run(flags: &DrillFlags, path: &Path) -> Result<ExitCode, Failure> {
 async fn record(flags: &DrillFlags, path: &Path, address: &str) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen().map_err(|error| Failure::Runtime(error.to_string()))?;
     let path_and_query = format!("/v1/decisions?for_s={}", flags.lasts.as_secs_f64());
-    let (response, _connection) = AdminRequest::get(&path_and_query).open(address).await?;
+    let (response, _connection) =
+        AdminRequest::get(&path_and_query).open(&AdminFlag::of(address)).await?;
     let mut body = accepted(response, address).await?;
     let broken =
         |error: io::Error| Failure::Runtime(format!("can't write {}: {error}", path.display()));

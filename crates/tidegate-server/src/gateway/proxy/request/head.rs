@@ -1,6 +1,6 @@
 use super::ForwardedCache;
 use super::hop_by_hop::{self, Coding};
-use crate::config::{Config, HostPolicy, Orca, Scheme};
+use crate::config::{AuthorizationPolicy, Config, HostPolicy, Orca, Scheme};
 use crate::gateway::load::orca;
 use crate::gateway::proxy::error::ProxyError;
 use crate::http::client::Endpoint;
@@ -20,6 +20,8 @@ pub struct OutgoingHead {
     chunked: bool,
     /// Load was asked for in the client's name: what comes is not for it.
     hides_load: bool,
+    /// Each upstream gets its own key, or none, instead of the client's `Authorization`.
+    replaces_authorization: bool,
 }
 
 // === impl OutgoingHead ===
@@ -57,7 +59,9 @@ impl OutgoingHead {
         }
         parts.headers.append(header::VIA, via.clone());
         let upgrade = stripped.upgrade.filter(|_| parts.version == Version::HTTP_11);
-        Ok(Self { path, host, upgrade, trailers: stripped.trailers, chunked, hides_load })
+        let replaces_authorization = config.proxy.authorization == AuthorizationPolicy::Replace;
+        let trailers = stripped.trailers;
+        Ok(Self { path, host, upgrade, trailers, chunked, hides_load, replaces_authorization })
     }
 
     /// Returns true if the client wants to switch protocols.
@@ -122,6 +126,13 @@ impl OutgoingHead {
             } else if self.trailers {
                 headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
             }
+        }
+        if self.replaces_authorization {
+            match &endpoint.authorization {
+                Some(key) => headers.insert(header::AUTHORIZATION, key.clone()),
+                // That of another upstream, which was tried before, is not for this one.
+                None => headers.remove(header::AUTHORIZATION),
+            };
         }
         if self.trailers {
             headers.insert(header::TE, HeaderValue::from_static("trailers"));

@@ -34,7 +34,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         }
         let id = submit.id.unwrap_or_else(|| self.new_id());
         let fingerprint = fingerprint(&submit.spec);
-        let state = TaskState::submitted(&self.settings.owner, now_ms());
+        let mut state = TaskState::submitted(&self.settings.owner, now_ms());
+        state.client = submit.client;
         let record = TaskRecord { id, spec: Arc::new(submit.spec), state };
         let bytes = self.tasks.begin_submission(&record);
         self.store.submit(NewTask { record, key: submit.key, fingerprint }, bytes, reply);

@@ -83,6 +83,10 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 }
                 Ok((self.view(&record), true))
             }
+            // Equal tasks of two clients are two tasks: neither may see the other's.
+            Ok(Submission::Same(stored)) if stored.state.client != record.state.client => {
+                Err(TaskError::IdInUse(record.id))
+            }
             Ok(Submission::Same(stored)) => {
                 // A submission whose response was lost may have persisted it; then this manager must adopt it.
                 let own = *stored.state.owner == *self.settings.owner;

@@ -13,6 +13,8 @@ pub struct Submit {
     /// Idempotency key: the name of the client, if known, and its own key of 1 … 256 bytes; at most 321 bytes in
     /// all.
     pub key: Option<Box<str>>,
+    /// Client that submits it, as [`TaskState::client`](tidegate::task::TaskState::client) has it.
+    pub client: Option<Box<str>>,
     /// Code, runtime and limits.
     pub spec: TaskSpec,
 }
@@ -28,6 +30,9 @@ pub struct TaskView {
     pub runtime: String,
     /// Priority in the queue.
     pub priority: MessagePriority,
+    /// Client that submitted it; empty for one without a token, absent for an operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     /// Longest run time of one attempt in milliseconds.
     pub timeout_ms: u64,
     /// Retries after a failure.
@@ -113,6 +118,7 @@ impl TaskView {
             status: state.status,
             runtime: spec.runtime.clone(),
             priority: spec.priority,
+            client: state.client.as_deref().map(str::to_owned),
             timeout_ms: spec.timeout_ms,
             retries: spec.retries,
             args: spec.args.clone(),
