@@ -196,6 +196,11 @@ impl Dispatch<'_> {
         if self.upload.as_ref().is_some_and(|upload| upload.is_broken()) {
             return Err(Unanswered::Failed(ProxyError::UploadBroken));
         }
+        if connection.had_too_many_informational() {
+            let upstream = reservation.upstream().name().to_owned();
+            let why = "it sent more than 16 informational responses";
+            return Err(Unanswered::Failed(ProxyError::BadAnswer { upstream, why }));
+        }
         let (upstream, source) = (reservation.upstream().name().to_owned(), failure.into_error());
         let error = ProxyError::Reset { upstream, source };
         Err(match spare {

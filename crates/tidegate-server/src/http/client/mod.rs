@@ -4,6 +4,7 @@
 
 mod connect;
 mod endpoint;
+mod informational;
 mod pool;
 mod upload;
 
