@@ -34,4 +34,4 @@ pub use sections::{
 };
 pub use show::{Effective, show_json, show_text};
 pub use table::{CONFIG_VARIABLE, Config};
-pub use value::{LimitSetting, Scheme, UpstreamTarget, masked};
+pub use value::{LimitSetting, NormalPath, Scheme, UpstreamTarget, masked};

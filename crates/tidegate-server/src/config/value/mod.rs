@@ -5,6 +5,7 @@
 mod choice;
 mod kind;
 mod limit;
+mod normal_path;
 mod raw;
 pub mod shape;
 mod upstream_url;
@@ -13,5 +14,6 @@ pub(in crate::config) use choice::choices;
 pub use choice::{Choice, name_of};
 pub use kind::*;
 pub use limit::LimitSetting;
+pub use normal_path::NormalPath;
 pub use raw::{Raw, masked};
 pub use upstream_url::{Scheme, UpstreamTarget};
