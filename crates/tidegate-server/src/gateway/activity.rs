@@ -11,7 +11,10 @@ pub struct Activity {
     exchanges: AtomicU32,
     quiet_since_ms: AtomicU64,
     written: AtomicU64,
+    /// Bytes that were written before the newest exchange.
+    written_before: AtomicU64,
     write_blocked: AtomicBool,
+    takes_no_interim: AtomicBool,
     order: AtomicU8,
     waker: Mutex<Option<Waker>>,
     /// The responses under way on a connection whose streams can stop one by one.
@@ -57,7 +60,9 @@ impl Activity {
             exchanges: AtomicU32::new(0),
             quiet_since_ms: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            written_before: AtomicU64::new(0),
             write_blocked: AtomicBool::new(false),
+            takes_no_interim: AtomicBool::new(false),
             order: AtomicU8::new(Order::Go as u8),
             waker: Mutex::new(None),
             streams: Mutex::new(Vec::new()),
@@ -70,6 +75,7 @@ impl Activity {
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> ActiveExchange {
         self.exchanges.fetch_add(1, Ordering::Relaxed);
+        self.written_before.store(self.written.load(Ordering::Relaxed), Ordering::Relaxed);
         ActiveExchange { activity: Arc::clone(self), ended_at: None }
     }
 
@@ -81,6 +87,26 @@ impl Activity {
         }
         let since = self.start + Duration::from_millis(self.quiet_since_ms.load(Ordering::Relaxed));
         Some(since.elapsed())
+    }
+
+    /// Returns true while a request is being answered.
+    #[must_use]
+    pub fn is_in_exchange(&self) -> bool {
+        self.exchanges.load(Ordering::Relaxed) > 0 && !self.has_switched()
+    }
+
+    /// Returns true if an interim response may be written: the client understands it, and nothing of the response
+    /// itself was written.
+    #[must_use]
+    pub fn may_be_probed(&self) -> bool {
+        let (written, blocked) = self.written();
+        let begun = written != self.written_before.load(Ordering::Relaxed) || blocked;
+        !begun && !self.takes_no_interim.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the client can't be sent interim responses of HTTP/1.1.
+    pub(super) fn note_takes_no_interim(&self) {
+        self.takes_no_interim.store(true, Ordering::Relaxed);
     }
 
     /// Bytes that the client's socket has taken, and whether it takes no more just now.

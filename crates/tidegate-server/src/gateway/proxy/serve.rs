@@ -44,6 +44,9 @@ pub async fn serve(
     let (client, thread) = (&*client, &*client.thread);
     let (control, admission) = (&*thread.control, &*thread.admission);
     let busy = client.activity.enter();
+    if request.version() != Version::HTTP_11 {
+        client.activity.note_takes_no_interim();
+    }
     let started = Instant::now();
     if let Some(handler) = Handler::of(request.uri().path())
         && !handler.is_operators_alone()
