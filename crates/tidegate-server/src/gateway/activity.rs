@@ -1,3 +1,4 @@
+use crate::http::client::{BodyRate, UploadWatch};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
@@ -19,6 +20,8 @@ pub struct Activity {
     waker: Mutex<Option<Waker>>,
     /// The responses under way on a connection whose streams can stop one by one.
     streams: Mutex<Vec<Weak<dyn ResponseStream>>>,
+    /// The requests whose bodies are still coming.
+    uploads: Mutex<Vec<Weak<UploadWatch>>>,
     /// The task of the connection once its protocol was switched.
     tunnel: Mutex<Option<JoinHandle<()>>>,
     switched: AtomicBool,
@@ -66,6 +69,7 @@ impl Activity {
             order: AtomicU8::new(Order::Go as u8),
             waker: Mutex::new(None),
             streams: Mutex::new(Vec::new()),
+            uploads: Mutex::new(Vec::new()),
             tunnel: Mutex::new(None),
             switched: AtomicBool::new(false),
         }
@@ -154,6 +158,26 @@ impl Activity {
             Some(response) => {
                 response.release_if_untouched_for(limit);
                 true
+            }
+            None => false,
+        });
+    }
+
+    /// Registers a request whose body is still coming, to be held to the least rate.
+    pub(super) fn watch_upload(&self, upload: &Arc<UploadWatch>) {
+        let mut uploads = lock(&self.uploads);
+        if uploads.len() == uploads.capacity() {
+            uploads.retain(|upload| upload.strong_count() > 0);
+        }
+        uploads.push(Arc::downgrade(upload));
+    }
+
+    /// Ends the uploads that are too slow.
+    pub(super) fn judge_uploads(&self, rate: BodyRate) {
+        lock(&self.uploads).retain(|upload| match upload.upgrade() {
+            Some(upload) => {
+                upload.judge(rate);
+                !upload.has_ended()
             }
             None => false,
         });

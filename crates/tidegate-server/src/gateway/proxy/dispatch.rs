@@ -186,6 +186,10 @@ impl Dispatch<'_> {
                 let error = ProxyError::ResponseTimeout { upstream, after: limit };
                 return Err(Unanswered::Failed(error));
             }
+            Err(Late::Slow) => {
+                let min = self.thread.config.listen.body_rate_min;
+                return Err(Unanswered::Failed(ProxyError::UploadSlow { min }));
+            }
             Err(Late::Client) => {
                 return Err(Unanswered::Failed(ProxyError::UploadStalled { after: limit }));
             }
@@ -257,6 +261,8 @@ impl Dispatch<'_> {
 enum Late {
     Upstream,
     Client,
+    /// The client, whose body drips.
+    Slow,
 }
 
 /// The wait for the head of an answer.
@@ -294,6 +300,9 @@ impl Waits<'_> {
                 biased;
                 answer = sent.as_mut() => return Ok(answer),
                 () = gone_out.as_mut(), if going_out => {
+                    if upload.is_some_and(UploadWatch::is_too_slow) {
+                        return Err(Late::Slow);
+                    }
                     going_out = false;
                     on_sent(Instant::now());
                 }

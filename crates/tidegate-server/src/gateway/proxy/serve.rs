@@ -144,6 +144,13 @@ async fn forward(
             .map_err(|error| (error, unread))?;
     let streams = intake.parts.version == Version::HTTP_2;
     let (parts, body, upload) = intake.into_upload();
+    // The client of a gRPC stream sends when it has something to say, and its stream has deadlines of its own.
+    if let Some(upload) = &upload
+        && unread == Unread::Some
+        && !grpc
+    {
+        client.activity.watch_upload(upload);
+    }
     let upload_seen = upload.clone();
     let dispatch = Dispatch { thread, head: &head, selection: &selection, upload, grpc, replay };
     let mut request = Some(Request::from_parts(parts, body));
