@@ -3,6 +3,7 @@
 //! Attacks on a real gateway over loopback: hostile clients and hostile upstreams, each bounded, with what health,
 //! permits and other clients must still get.
 
+mod admin_port;
 mod dripping;
 mod half_close;
 mod informational;
