@@ -104,10 +104,16 @@ fn http_builder(half_close: bool) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // Answers are mostly small, and one flat write costs less than gathering two pieces does.
     // Quiet connections are closed by `ConnectionReaper`, which needs no timer a request as hyper's own would.
-    builder.http1().header_read_timeout(None).writev(false).half_close(half_close);
+    builder
+        .http1()
+        .header_read_timeout(None)
+        .writev(false)
+        .half_close(half_close)
+        .auto_date_header(false);
     builder
         .http2()
         .timer(TokioTimer::new())
+        .auto_date_header(false)
         .keep_alive_interval(H2_PING_EVERY)
         .adaptive_window(true)
         .max_concurrent_streams(1024);

@@ -41,7 +41,13 @@ pub async fn serve(
     client: Arc<ClientContext>,
     request: Request<Incoming>,
 ) -> Result<Response<GatewayBody>, Infallible> {
-    let (client, thread) = (&*client, &*client.thread);
+    let mut response = respond_to(&client, request).await;
+    client.thread.date.stamp(response.headers_mut());
+    Ok(response)
+}
+
+async fn respond_to(client: &ClientContext, request: Request<Incoming>) -> Response<GatewayBody> {
+    let thread = &*client.thread;
     let (control, admission) = (&*thread.control, &*thread.admission);
     let busy = client.activity.enter();
     if request.version() != Version::HTTP_11 {
@@ -52,11 +58,11 @@ pub async fn serve(
         && !handler.is_operators_alone()
     {
         let response = answer(control, handler, request, admission.is_exposed()).await;
-        return Ok(response.map(GatewayBody::Own));
+        return response.map(GatewayBody::Own);
     }
     if let Some(extension) = control.extension(request.uri().path()) {
         let caller = control.caller(Port::Clients(InUse::new(busy)));
-        return Ok(extension.answer(request, caller).await.map(GatewayBody::Own));
+        return extension.answer(request, caller).await.map(GatewayBody::Own);
     }
     let format = ResponseFormat::of(&request);
     let Classified { priority, share, flow } = match admission.classifier().classified(&request) {
@@ -64,7 +70,7 @@ pub async fn serve(
         Err(unauthorized) => {
             let unread = read_away(request).await;
             let response = format.fit(unauthorized.respond(format), unread);
-            return Ok(response.map(GatewayBody::Own));
+            return response.map(GatewayBody::Own);
         }
     };
     thread.metrics.issued();
@@ -79,24 +85,24 @@ pub async fn serve(
             thread.metrics.rejected(rejection.reason());
             entry.refused(rejection.reason());
             let unread = read_away(request).await;
-            return Ok(refuse(control, &rejection, format, unread));
+            return refuse(control, &rejection, format, unread);
         }
     };
     let admitted = Admitted { permits, flow, started, busy, queued: thread.metrics.queue() };
     let mut entry = Some(entry);
     match forward(client, request, format.grpc, admitted, &mut entry).await {
-        Ok(response) => Ok(response),
+        Ok(response) => response,
         Err((ProxyError::Rejected(rejection), unread)) => {
             thread.metrics.rejected(rejection.reason());
             if let Some(entry) = entry {
                 entry.rejected(rejection.reason());
             }
-            Ok(refuse(control, &rejection, format, unread))
+            refuse(control, &rejection, format, unread)
         }
         Err((error, unread)) => {
             thread.metrics.failed(error.kind().1, priority, started.elapsed());
             let response = error.respond(admission.is_exposed(), format);
-            Ok(format.fit(response, unread).map(GatewayBody::Own))
+            format.fit(response, unread).map(GatewayBody::Own)
         }
     }
 }

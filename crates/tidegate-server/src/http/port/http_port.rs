@@ -1,5 +1,6 @@
 use super::connections::{Connections, Stage};
 use crate::http::ResponseBody;
+use crate::http::date::DateStamp;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -9,7 +10,7 @@ use hyper_util::server::conn::auto;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -103,10 +104,15 @@ impl HttpPort {
     {
         let _ = tcp.set_nodelay(true);
         let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(self.silence_max);
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.silence_max)
+            .auto_date_header(false);
         // A peer that answers nothing would not let its connection be shut down either.
         builder
             .http2()
+            .auto_date_header(false)
             .timer(TokioTimer::new())
             .keep_alive_interval(self.ping_every)
             .keep_alive_timeout(self.ping_every);
@@ -126,7 +132,8 @@ impl HttpPort {
                 open.reach(stage, now.into_std());
                 let (open, response) = (Arc::clone(&open), answer(request));
                 async move {
-                    let response = response.await;
+                    let mut response = response.await;
+                    DateStamp::new(SystemTime::now()).stamp(response.headers_mut());
                     let streams = response.body().size_hint().exact().is_none();
                     let stage = if streams { Stage::Answering } else { Stage::Waiting };
                     open.reach(stage, Instant::now().into_std());
