@@ -9,5 +9,6 @@ mod send;
 mod support;
 mod tariff;
 mod tasks;
+mod token;
 mod up;
 mod worker;

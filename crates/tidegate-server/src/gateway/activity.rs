@@ -1,3 +1,4 @@
+use crate::http::client::{BodyRate, UploadWatch};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
@@ -11,11 +12,16 @@ pub struct Activity {
     exchanges: AtomicU32,
     quiet_since_ms: AtomicU64,
     written: AtomicU64,
+    /// Bytes that were written before the newest exchange.
+    written_before: AtomicU64,
     write_blocked: AtomicBool,
+    takes_no_interim: AtomicBool,
     order: AtomicU8,
     waker: Mutex<Option<Waker>>,
     /// The responses under way on a connection whose streams can stop one by one.
     streams: Mutex<Vec<Weak<dyn ResponseStream>>>,
+    /// The requests whose bodies are still coming.
+    uploads: Mutex<Vec<Weak<UploadWatch>>>,
     /// The task of the connection once its protocol was switched.
     tunnel: Mutex<Option<JoinHandle<()>>>,
     switched: AtomicBool,
@@ -57,10 +63,13 @@ impl Activity {
             exchanges: AtomicU32::new(0),
             quiet_since_ms: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            written_before: AtomicU64::new(0),
             write_blocked: AtomicBool::new(false),
+            takes_no_interim: AtomicBool::new(false),
             order: AtomicU8::new(Order::Go as u8),
             waker: Mutex::new(None),
             streams: Mutex::new(Vec::new()),
+            uploads: Mutex::new(Vec::new()),
             tunnel: Mutex::new(None),
             switched: AtomicBool::new(false),
         }
@@ -70,6 +79,7 @@ impl Activity {
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> ActiveExchange {
         self.exchanges.fetch_add(1, Ordering::Relaxed);
+        self.written_before.store(self.written.load(Ordering::Relaxed), Ordering::Relaxed);
         ActiveExchange { activity: Arc::clone(self), ended_at: None }
     }
 
@@ -81,6 +91,26 @@ impl Activity {
         }
         let since = self.start + Duration::from_millis(self.quiet_since_ms.load(Ordering::Relaxed));
         Some(since.elapsed())
+    }
+
+    /// Returns true while a request is being answered.
+    #[must_use]
+    pub fn is_in_exchange(&self) -> bool {
+        self.exchanges.load(Ordering::Relaxed) > 0 && !self.has_switched()
+    }
+
+    /// Returns true if an interim response may be written: the client understands it, and nothing of the response
+    /// itself was written.
+    #[must_use]
+    pub fn may_be_probed(&self) -> bool {
+        let (written, blocked) = self.written();
+        let begun = written != self.written_before.load(Ordering::Relaxed) || blocked;
+        !begun && !self.takes_no_interim.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the client can't be sent interim responses of HTTP/1.1.
+    pub(super) fn note_takes_no_interim(&self) {
+        self.takes_no_interim.store(true, Ordering::Relaxed);
     }
 
     /// Bytes that the client's socket has taken, and whether it takes no more just now.
@@ -128,6 +158,26 @@ impl Activity {
             Some(response) => {
                 response.release_if_untouched_for(limit);
                 true
+            }
+            None => false,
+        });
+    }
+
+    /// Registers a request whose body is still coming, to be held to the least rate.
+    pub(super) fn watch_upload(&self, upload: &Arc<UploadWatch>) {
+        let mut uploads = lock(&self.uploads);
+        if uploads.len() == uploads.capacity() {
+            uploads.retain(|upload| upload.strong_count() > 0);
+        }
+        uploads.push(Arc::downgrade(upload));
+    }
+
+    /// Ends the uploads that are too slow.
+    pub(super) fn judge_uploads(&self, rate: BodyRate) {
+        lock(&self.uploads).retain(|upload| match upload.upgrade() {
+            Some(upload) => {
+                upload.judge(rate);
+                !upload.has_ended()
             }
             None => false,
         });

@@ -5,6 +5,7 @@
 pub mod admission;
 mod body;
 pub mod client;
+pub(crate) mod date;
 pub mod error_response;
 mod exposition;
 mod extension;

@@ -7,6 +7,7 @@ mod fuzz;
 mod keys;
 mod layers;
 mod log;
+mod paths;
 mod policies;
 mod renamed;
 mod routes;

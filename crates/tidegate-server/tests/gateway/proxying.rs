@@ -1,4 +1,4 @@
-use crate::support::{Client, TestGateway, Upstream, eventually, raw};
+use crate::support::{Answer, Client, RawUpstream, TestGateway, Upstream, eventually, raw};
 use bytes::Bytes;
 use http::Version;
 use http_body_util::Full;
@@ -211,4 +211,28 @@ async fn a_get_with_a_body_of_unknown_length_keeps_it() {
     let answer = raw(gateway.address, request).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(upstream.last().body, "query");
+}
+
+#[tokio::test]
+async fn every_response_has_one_date_and_that_of_the_upstream_is_kept() {
+    let dated =
+        "HTTP/1.1 200 OK\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\ncontent-length: 0\r\n\r\n";
+    let upstream = RawUpstream::saying(Box::leak(Box::new([dated]))).await;
+    let bare = RawUpstream::saying(&["HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"]).await;
+    let gateway = TestGateway::start("", &[upstream.address]);
+    let plain = TestGateway::start("", &[bare.address]);
+    let dates = |answer: Answer| -> Vec<String> {
+        let dates = answer.headers.get_all("date").iter();
+        dates.map(|date| date.to_str().unwrap().to_owned()).collect()
+    };
+    for client in [Client::new(gateway.address), Client::h2(gateway.address)] {
+        assert_eq!(dates(client.get("/").await), ["Sun, 06 Nov 1994 08:49:37 GMT"]);
+    }
+    let own = [gateway.address, gateway.admin].map(|address| (address, "/health/live"));
+    for (address, path) in own.into_iter().chain([(plain.address, "/")]) {
+        for client in [Client::new(address), Client::h2(address)] {
+            let dates = dates(client.get(path).await);
+            assert!(dates.len() == 1 && dates[0].ends_with(" GMT"), "{dates:?}");
+        }
+    }
 }

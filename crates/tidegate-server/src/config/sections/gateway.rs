@@ -33,6 +33,10 @@ record! {
         connections_max: usize = whole(1, 1_000_000, "connections").or(8_192) => connections_max;
         /// The longest time that the head of a request may take to arrive.
         header_timeout_ms: Duration = millis(100, 10 * MINUTE_MS).or_ms(30_000) => header_timeout;
+        /// The least rate of a body while the gateway waits for its client; 0 for none.
+        body_rate_min: u64 = whole(0, 100_000_000, "bytes per second").or(240) => body_rate_min;
+        /// The time that the gateway waits for a body before its rate counts.
+        body_grace_ms: Duration = millis(10, 10 * MINUTE_MS).or_ms(10_000) => body_grace;
         /// The longest time that a shutdown waits for requests in flight.
         shutdown_grace_ms: Duration = millis(0, HOUR_MS).or_ms(10_000) => shutdown_grace;
         /// PEM certificate chain for TLS; needs `tls_key`.

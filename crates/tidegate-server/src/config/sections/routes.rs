@@ -1,5 +1,6 @@
 use crate::config::errors::{ConfigError, ErrorList, quoted};
 use crate::config::schema::record;
+use crate::config::value::NormalPath;
 use crate::config::value::shape::{HEADER, HEADER_VALUE, METHOD, MODEL, URL_PATH};
 use http::{HeaderName, HeaderValue, Method};
 use tidegate::admission::MessagePriority;
@@ -51,6 +52,13 @@ impl RouteSettings {
         let Self { path_prefix, method, header, header_value, priority, model } = self;
         if priority.state.is_missing() && model.state.is_missing() {
             errors.push(priority.error("nothing", "a priority, a model or both"));
+        }
+        if let Some(path) = path_prefix.get()
+            && NormalPath::of(&path).as_str() != path
+        {
+            let allowed =
+                format!("a path in normal form: {}", quoted(NormalPath::of(&path).as_str()));
+            errors.push(path_prefix.error(quoted(&path), allowed));
         }
         let conditions = [&path_prefix.state, &method.state, &header.state, &header_value.state];
         if let (true, Some(value)) = (header.state.is_missing(), header_value.get()) {

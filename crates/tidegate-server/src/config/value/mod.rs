@@ -5,6 +5,7 @@
 mod choice;
 mod kind;
 mod limit;
+mod normal_path;
 mod raw;
 mod secret;
 pub mod shape;
@@ -14,6 +15,7 @@ pub(in crate::config) use choice::choices;
 pub use choice::{Choice, name_of};
 pub use kind::*;
 pub use limit::LimitSetting;
+pub use normal_path::NormalPath;
 pub use raw::{Raw, masked};
 pub use secret::{ApiKey, TokenDigest};
 pub use upstream_url::{Scheme, UpstreamTarget};

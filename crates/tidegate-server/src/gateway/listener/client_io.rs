@@ -1,3 +1,4 @@
+use super::half_close::{HalfClosed, has_closed};
 use crate::gateway::activity::Activity;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,6 +18,9 @@ const LINGER_TIME: Duration = Duration::from_secs(1);
 pub struct ClientIo {
     tcp: TcpStream,
     activity: Arc<Activity>,
+    /// True if the HTTP server above leaves it to this to notice that a client closes its side.
+    watches_close: bool,
+    half_closed: Option<HalfClosed>,
     closing: Option<Linger>,
 }
 
@@ -29,8 +33,29 @@ struct Linger {
 // === impl ClientIo ===
 
 impl ClientIo {
-    pub fn new(tcp: TcpStream, activity: Arc<Activity>) -> Self {
-        Self { tcp, activity, closing: None }
+    /// A socket of which a client may close its side and still read its response if `half_close`. Under TLS it may
+    /// not: the end is a message there, and means that the client is gone.
+    pub fn new(tcp: TcpStream, activity: Arc<Activity>, half_close: bool) -> Self {
+        Self { tcp, activity, watches_close: half_close, half_closed: None, closing: None }
+    }
+
+    /// Fails if the client is gone while its request is being answered.
+    fn check_client(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if !self.watches_close || !self.activity.is_in_exchange() {
+            return Ok(());
+        }
+        match &mut self.half_closed {
+            // Writing to a client that is gone fails by itself.
+            Some(_) if !self.activity.may_be_probed() => Ok(()),
+            Some(half_closed) => half_closed.poll(&self.tcp, cx),
+            None if !has_closed(&self.tcp, cx)? => Ok(()),
+            // A client that closes its side does so after its request; one that does so later leaves.
+            None if !self.activity.may_be_probed() => Err(io::ErrorKind::ConnectionAborted.into()),
+            None => {
+                let half_closed = self.half_closed.insert(HalfClosed::begin(&self.tcp)?);
+                half_closed.poll(&self.tcp, cx)
+            }
+        }
     }
 
     fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -77,6 +102,8 @@ impl AsyncWrite for ClientIo {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // The HTTP server flushes whenever it has nothing else to do.
+        self.check_client(cx)?;
         Pin::new(&mut self.tcp).poll_flush(cx)
     }
 

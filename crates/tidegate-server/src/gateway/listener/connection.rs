@@ -34,14 +34,14 @@ pub async fn serve_client(
     let _counted = accepted.counted;
     let peer = accepted.peer;
     let Ok(tcp) = TcpStream::from_std(accepted.tcp) else { return };
-    let io = ClientIo::new(tcp, Arc::clone(&activity));
+    let io = ClientIo::new(tcp, Arc::clone(&activity), tls.is_none());
     let limit = thread.header_timeout();
     let client = ClientContext::new(thread, peer, tls.is_some(), Arc::clone(&activity));
     let client = Arc::new(client);
     match tls {
-        None => serve_http(client, io, peer, &activity).await,
+        None => serve_http(client, io, peer, &activity, true).await,
         Some(tls) => match timeout(limit, tls.accept(io)).await {
-            Ok(Ok(stream)) => serve_http(client, stream, peer, &activity).await,
+            Ok(Ok(stream)) => serve_http(client, stream, peer, &activity, false).await,
             Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
             Err(_elapsed) => tracing::debug!(%peer, "TLS handshake timed out"),
         },
@@ -62,11 +62,16 @@ async fn follow(mut tunnel: JoinHandle<()>, activity: &Activity) {
     .await;
 }
 
-async fn serve_http<S>(client: Arc<ClientContext>, stream: S, peer: SocketAddr, activity: &Activity)
-where
+async fn serve_http<S>(
+    client: Arc<ClientContext>,
+    stream: S,
+    peer: SocketAddr,
+    activity: &Activity,
+    half_close: bool,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let builder = http_builder();
+    let builder = http_builder(half_close);
     let service = service_fn(move |request| serve(Arc::clone(&client), request));
     let mut connection =
         pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
@@ -93,14 +98,22 @@ where
 }
 
 /// HTTP/1.1, or HTTP/2 with prior knowledge; under TLS the client's first bytes tell as well.
-fn http_builder() -> auto::Builder<TokioExecutor> {
+///
+/// With `half_close`, [`ClientIo`] notices clients that are gone, and the HTTP server does not.
+fn http_builder(half_close: bool) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // Answers are mostly small, and one flat write costs less than gathering two pieces does.
     // Quiet connections are closed by `ConnectionReaper`, which needs no timer a request as hyper's own would.
-    builder.http1().header_read_timeout(None).writev(false);
+    builder
+        .http1()
+        .header_read_timeout(None)
+        .writev(false)
+        .half_close(half_close)
+        .auto_date_header(false);
     builder
         .http2()
         .timer(TokioTimer::new())
+        .auto_date_header(false)
         .keep_alive_interval(H2_PING_EVERY)
         .adaptive_window(true)
         .max_concurrent_streams(1024);

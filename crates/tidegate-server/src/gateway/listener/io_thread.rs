@@ -6,7 +6,7 @@ use crate::gateway::proxy::ThreadProxy;
 use crate::gateway::telemetry::IoThreads;
 use crate::http::Phase;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
@@ -87,6 +87,7 @@ impl IoThread {
     fn look_around(&mut self) {
         self.threads.record_alive(self.index);
         self.proxy.sweep_idle();
+        self.proxy.refresh_date(SystemTime::now());
         self.reaper.pass();
     }
 

@@ -5,6 +5,7 @@
 mod accept;
 mod client_io;
 mod connection;
+mod half_close;
 mod io_thread;
 mod reaper;
 

@@ -1,5 +1,6 @@
 use crate::config::Config;
 use crate::gateway::activity::{Activity, Order};
+use crate::http::client::BodyRate;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ pub struct ConnectionReaper {
     watched: Vec<Watched>,
     quiet_max: Duration,
     stall_max: Duration,
+    body_rate: BodyRate,
     draining: bool,
 }
 
@@ -33,13 +35,17 @@ impl ConnectionReaper {
             watched: Vec::new(),
             quiet_max: config.listen.header_timeout,
             stall_max: config.proxy.stream_idle_timeout,
+            body_rate: BodyRate {
+                min: config.listen.body_rate_min,
+                grace: config.listen.body_grace,
+            },
             draining: false,
         }
     }
 
     /// The interval between two passes, so that every limit is kept within a quarter.
     pub fn period(&self) -> Duration {
-        (self.quiet_max.min(self.stall_max) / 4).min(PERIOD_MAX)
+        (self.quiet_max.min(self.stall_max).min(self.body_rate.grace) / 4).min(PERIOD_MAX)
     }
 
     /// Takes a new connection under watch.
@@ -53,11 +59,12 @@ impl ConnectionReaper {
 
     /// Looks at every connection once, and forgets those that are gone.
     pub fn pass(&mut self) {
-        let (quiet_max, stall_max) = (self.quiet_max, self.stall_max);
+        let (quiet_max, stall_max, body_rate) = (self.quiet_max, self.stall_max, self.body_rate);
         self.watched.retain_mut(|connection| {
             let Some(activity) = connection.activity.upgrade() else { return false };
             // A little later than an answer ends by itself when it is the upstream that has stopped.
             activity.release_stopped_streams(stall_max + stall_max / 4);
+            activity.judge_uploads(body_rate);
             let order = connection.judge(&activity, quiet_max, stall_max);
             if order != Order::Go {
                 activity.give(order);

@@ -8,10 +8,11 @@ use crate::gateway::telemetry::ThreadMetrics;
 use crate::gateway::upstream::Fleet;
 use crate::http::admission::Admission;
 use crate::http::client::{Connector, Pool};
+use crate::http::date::DateStamp;
 use http::HeaderValue;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tidegate::retry::{BudgetLimits, RetryBudget};
 use tidegate::rng::Rng;
 
@@ -36,6 +37,7 @@ pub struct ThreadProxy {
     pub(super) via: HeaderValue,
     pub(super) pool: Arc<Pool>,
     pub(super) metrics: Arc<ThreadMetrics>,
+    pub(super) date: DateStamp,
     pub(super) recorder: Arc<DecisionRecorder>,
     retries: RetryBudget,
     turns: TurnMeter,
@@ -80,6 +82,7 @@ impl Proxy {
             via: self.via.clone(),
             pool: Arc::new(pool),
             metrics: Arc::clone(metrics),
+            date: DateStamp::new(SystemTime::now()),
             recorder: Arc::new(DecisionRecorder::new(Arc::clone(self.control.decision_log()))),
             retries: RetryBudget::new(BudgetLimits::default()),
             turns: TurnMeter::new(self.started),
@@ -100,6 +103,11 @@ impl ThreadProxy {
     /// Closes connections to upstreams that have been idle for too long.
     pub fn sweep_idle(&self) {
         self.pool.sweep();
+    }
+
+    /// Sets the date of responses.
+    pub fn refresh_date(&self, now: SystemTime) {
+        self.date.refresh(now);
     }
 
     /// Counts a request, of which the retry budget allows a part.

@@ -186,6 +186,10 @@ impl Dispatch<'_> {
                 let error = ProxyError::ResponseTimeout { upstream, after: limit };
                 return Err(Unanswered::Failed(error));
             }
+            Err(Late::Slow) => {
+                let min = self.thread.config.listen.body_rate_min;
+                return Err(Unanswered::Failed(ProxyError::UploadSlow { min }));
+            }
             Err(Late::Client) => {
                 return Err(Unanswered::Failed(ProxyError::UploadStalled { after: limit }));
             }
@@ -195,6 +199,11 @@ impl Dispatch<'_> {
         }
         if self.upload.as_ref().is_some_and(|upload| upload.is_broken()) {
             return Err(Unanswered::Failed(ProxyError::UploadBroken));
+        }
+        if connection.had_too_many_informational() {
+            let upstream = reservation.upstream().name().to_owned();
+            let why = "it sent more than 16 informational responses";
+            return Err(Unanswered::Failed(ProxyError::BadAnswer { upstream, why }));
         }
         let (upstream, source) = (reservation.upstream().name().to_owned(), failure.into_error());
         let error = ProxyError::Reset { upstream, source };
@@ -252,6 +261,8 @@ impl Dispatch<'_> {
 enum Late {
     Upstream,
     Client,
+    /// The client, whose body drips.
+    Slow,
 }
 
 /// The wait for the head of an answer.
@@ -289,6 +300,9 @@ impl Waits<'_> {
                 biased;
                 answer = sent.as_mut() => return Ok(answer),
                 () = gone_out.as_mut(), if going_out => {
+                    if upload.is_some_and(UploadWatch::is_too_slow) {
+                        return Err(Late::Slow);
+                    }
                     going_out = false;
                     on_sent(Instant::now());
                 }

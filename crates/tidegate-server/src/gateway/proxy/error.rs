@@ -78,6 +78,12 @@ pub enum ProxyError {
         /// The time that it had.
         after: Duration,
     },
+    /// The client sends its request too slowly.
+    #[error("the client sent its request at less than {min} bytes per second")]
+    UploadSlow {
+        /// The least rate.
+        min: u64,
+    },
 }
 
 // === impl ProxyError ===
@@ -88,7 +94,8 @@ impl ProxyError {
     pub fn is_clients(&self) -> bool {
         match self {
             Self::Loop | Self::ConnectMethod | Self::BadHost | Self::BadTarget => true,
-            Self::UploadStalled { .. } | Self::UploadBroken | Self::TransferCoding => true,
+            Self::UploadStalled { .. } | Self::UploadSlow { .. } | Self::UploadBroken => true,
+            Self::TransferCoding => true,
             Self::UnknownUpstream { .. } => true,
             Self::Rejected(_) | Self::NoUpstream | Self::Connect { .. } | Self::Reset { .. } => {
                 false
@@ -132,6 +139,7 @@ impl ProxyError {
             Self::TransferCoding => (ErrorKind::NotImplemented, "transfer_coding"),
             Self::UploadBroken => (ErrorKind::BadRequest, "upload_broken"),
             Self::UploadStalled { .. } => (ErrorKind::RequestTimeout, "upload_stalled"),
+            Self::UploadSlow { .. } => (ErrorKind::RequestTimeout, "upload_slow"),
         }
     }
 }

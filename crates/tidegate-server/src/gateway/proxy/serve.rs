@@ -40,21 +40,33 @@ static QUEUE_MS: HeaderName = HeaderName::from_static("tidegate-queue-ms");
 /// Dropped when the client leaves: the upstream's request is cancelled and the permit ends as ignored.
 pub async fn serve(
     client: Arc<ClientContext>,
-    mut request: Request<Incoming>,
+    request: Request<Incoming>,
 ) -> Result<Response<GatewayBody>, Infallible> {
-    let (client, thread) = (&*client, &*client.thread);
+    let mut response = respond_to(&client, request).await;
+    client.thread.date.stamp(response.headers_mut());
+    Ok(response)
+}
+
+async fn respond_to(
+    client: &ClientContext,
+    mut request: Request<Incoming>,
+) -> Response<GatewayBody> {
+    let thread = &*client.thread;
     let (control, admission) = (&*thread.control, &*thread.admission);
     let busy = client.activity.enter();
+    if request.version() != Version::HTTP_11 {
+        client.activity.note_takes_no_interim();
+    }
     let started = Instant::now();
     if let Some(handler) = Handler::of(request.uri().path())
         && !handler.is_operators_alone()
     {
         let response = answer(control, handler, request, admission.is_exposed()).await;
-        return Ok(response.map(GatewayBody::Own));
+        return response.map(GatewayBody::Own);
     }
     if let Some(extension) = control.extension(request.uri().path()) {
         let caller = control.caller(Port::Clients(InUse::new(busy)));
-        return Ok(extension.answer(request, caller).await.map(GatewayBody::Own));
+        return extension.answer(request, caller).await.map(GatewayBody::Own);
     }
     let format = ResponseFormat::of(&request);
     let Classified { client: name, priority, share, flow, token_in_authorization } =
@@ -63,7 +75,7 @@ pub async fn serve(
             Err(unauthorized) => {
                 let unread = read_away(request).await;
                 let response = format.fit(unauthorized.respond(format), unread);
-                return Ok(response.map(GatewayBody::Own));
+                return response.map(GatewayBody::Own);
             }
         };
     thread.metrics.issued();
@@ -77,7 +89,7 @@ pub async fn serve(
             thread.metrics.rejected(rejection.reason());
             entry.refused(rejection.reason());
             let unread = read_away(request).await;
-            return Ok(refuse(control, &rejection, format, unread));
+            return refuse(control, &rejection, format, unread);
         }
     };
     if token_in_authorization && thread.config.proxy.authorization == AuthorizationPolicy::Strip {
@@ -86,18 +98,18 @@ pub async fn serve(
     let admitted = Admitted { permits, flow, started, busy, queued: thread.metrics.queue() };
     let mut entry = Some(entry);
     match forward(client, request, format.grpc, admitted, &mut entry).await {
-        Ok(response) => Ok(response),
+        Ok(response) => response,
         Err((ProxyError::Rejected(rejection), unread)) => {
             thread.metrics.rejected(rejection.reason());
             if let Some(entry) = entry {
                 entry.rejected(rejection.reason());
             }
-            Ok(refuse(control, &rejection, format, unread))
+            refuse(control, &rejection, format, unread)
         }
         Err((error, unread)) => {
             thread.metrics.failed(error.kind().1, priority, started.elapsed());
             let response = error.respond(admission.is_exposed(), format);
-            Ok(format.fit(response, unread).map(GatewayBody::Own))
+            format.fit(response, unread).map(GatewayBody::Own)
         }
     }
 }
@@ -145,6 +157,13 @@ async fn forward(
             .map_err(|error| (error, unread))?;
     let streams = intake.parts.version == Version::HTTP_2;
     let (parts, body, upload) = intake.into_upload();
+    // The client of a gRPC stream sends when it has something to say, and its stream has deadlines of its own.
+    if let Some(upload) = &upload
+        && unread == Unread::Some
+        && !grpc
+    {
+        client.activity.watch_upload(upload);
+    }
     let upload_seen = upload.clone();
     let dispatch = Dispatch { thread, head: &head, selection: &selection, upload, grpc, replay };
     let mut request = Some(Request::from_parts(parts, body));

@@ -1,6 +1,6 @@
 use super::tokens::{Shown, Tokens};
 use super::{ClientShare, Unauthorized};
-use crate::config::{Anonymous, Client, Config, RouteRule};
+use crate::config::{Anonymous, Client, Config, NormalPath, RouteRule};
 use crate::http::request::values;
 use http::{HeaderMap, HeaderName, Request};
 use tidegate::MessagePriority;
@@ -168,21 +168,23 @@ impl Classifier {
     }
 
     fn asked<B>(&self, request: &Request<B>) -> MessagePriority {
-        let (method, path) = (request.method(), request.uri().path());
-        let headers = request.headers();
-        let matching = self.routes.iter().filter(|rule| rule.matches(method, path, headers));
-        let by_route = matching.filter_map(|rule| rule.priority).next();
+        let by_route = self.rules(request).find_map(|rule| rule.priority);
         by_route
-            .or_else(|| claimed(headers))
+            .or_else(|| claimed(request.headers()))
             .unwrap_or(MessageKind::ProxiedRequest.class().priority())
     }
 
     /// The model that the routes give this request.
     pub fn model<B>(&self, request: &Request<B>) -> Option<&str> {
-        let (method, path) = (request.method(), request.uri().path());
-        let mut naming = self.routes.iter().filter_map(|rule| Some((rule, rule.model.as_deref()?)));
-        let matches = |rule: &RouteRule| rule.matches(method, path, request.headers());
-        naming.find(|(rule, _)| matches(rule)).map(|(_, model)| model)
+        self.rules(request).find_map(|rule| rule.model.as_deref())
+    }
+
+    /// The rules that a request matches.
+    fn rules<B>(&self, request: &Request<B>) -> impl Iterator<Item = &RouteRule> {
+        let path = if self.routes.is_empty() { "/" } else { request.uri().path() };
+        let path = NormalPath::of(path);
+        let (method, headers) = (request.method(), request.headers());
+        self.routes.iter().filter(move |rule| rule.matches(method, &path, headers))
     }
 
     /// Lets pass who shows a token that is known, and everyone where no tokens were given out.

@@ -1,23 +1,23 @@
-use crate::config::{HeaderMatch, RouteRule};
+use crate::config::{HeaderMatch, NormalPath, RouteRule};
 use http::{HeaderMap, Method};
 
 impl RouteRule {
-    /// Returns true if a request meets every condition. `path` is without the query.
+    /// Returns true if a request meets every condition.
     ///
     /// ```
     /// use http::{HeaderMap, Method};
-    /// use tidegate_server::config::Config;
+    /// use tidegate_server::config::{Config, NormalPath};
     ///
     /// let config = Config::from_toml("[[route]]\npath_prefix = \"/batch\"\npriority = \"low\"")?;
     /// let rule = &config.routes[0];
-    /// assert!(rule.matches(&Method::POST, "/batch/42", &HeaderMap::new()));
-    /// assert!(!rule.matches(&Method::POST, "/batches", &HeaderMap::new()));
+    /// assert!(rule.matches(&Method::POST, &NormalPath::of("//batch/42"), &HeaderMap::new()));
+    /// assert!(!rule.matches(&Method::POST, &NormalPath::of("/batches"), &HeaderMap::new()));
     /// # Ok::<(), tidegate_server::config::ConfigErrors>(())
     /// ```
     #[must_use]
-    pub fn matches(&self, method: &Method, path: &str, headers: &HeaderMap) -> bool {
+    pub fn matches(&self, method: &Method, path: &NormalPath<'_>, headers: &HeaderMap) -> bool {
         self.method.as_ref().is_none_or(|wanted| wanted == method)
-            && self.path_prefix.as_ref().is_none_or(|prefix| is_below(prefix, path))
+            && self.path_prefix.as_ref().is_none_or(|prefix| is_below(prefix, path.as_str()))
             && self.header.as_ref().is_none_or(|header| has_header(headers, header))
     }
 }

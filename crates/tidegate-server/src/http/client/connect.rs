@@ -1,3 +1,4 @@
+use super::informational::{HeadGuard, HeadWatch};
 use super::{Endpoint, HttpVersion, UploadBody};
 use crate::config::{ProxyConfig, Scheme};
 use crate::http::tls::{EITHER, HTTP1_ONLY, TlsSetupError, upstream_connector};
@@ -6,6 +7,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::ServerName;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -28,7 +30,7 @@ struct Tls {
 
 /// A connection just opened: the server chooses its version under TLS, the scheme otherwise.
 pub(super) enum Opened {
-    H1(http1::SendRequest<UploadBody>),
+    H1(http1::SendRequest<UploadBody>, Arc<HeadWatch>),
     H2(http2::SendRequest<UploadBody>),
 }
 
@@ -133,22 +135,23 @@ async fn handshake<S>(stream: S, h2: bool) -> Result<Opened, ConnectError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let io = TokioIo::new(stream);
     if h2 {
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(H2_PING_EVERY)
             .adaptive_window(true)
-            .handshake(io)
+            .handshake(TokioIo::new(stream))
             .await
             .map_err(ConnectError::Handshake)?;
         tokio::spawn(async move { log_end(connection.await) });
         Ok(Opened::H2(sender))
     } else {
+        let heads = Arc::new(HeadWatch::default());
+        let io = TokioIo::new(HeadGuard::new(stream, Arc::clone(&heads)));
         let (sender, connection) =
             http1::Builder::new().handshake(io).await.map_err(ConnectError::Handshake)?;
         tokio::spawn(async move { log_end(connection.with_upgrades().await) });
-        Ok(Opened::H1(sender))
+        Ok(Opened::H1(sender, heads))
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod connect;
 mod endpoint;
+mod informational;
 mod pool;
 mod upload;
 
@@ -11,4 +12,4 @@ pub use connect::{ConnectError, Connector};
 pub use endpoint::Endpoint;
 pub use pool::{Connection, HttpVersion, Pool};
 pub use upload::UploadBody;
-pub(crate) use upload::{UploadWatch, plus};
+pub(crate) use upload::{BodyRate, UploadWatch, plus};

@@ -1,11 +1,12 @@
 use super::connect::Opened;
+use super::informational::HeadWatch;
 use super::{ConnectError, Connector, Endpoint, UploadBody};
 use crate::config::Scheme;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::time::{Sleep, sleep_until};
 
@@ -29,6 +30,7 @@ struct Shelf {
 
 struct Idle {
     sender: http1::SendRequest<UploadBody>,
+    heads: Arc<HeadWatch>,
     timer: Option<Pin<Box<Sleep>>>,
     since: Instant,
 }
@@ -52,7 +54,7 @@ pub enum HttpVersion {
 }
 
 enum Kind {
-    H1(http1::SendRequest<UploadBody>),
+    H1(http1::SendRequest<UploadBody>, Arc<HeadWatch>),
     H2(http2::SendRequest<UploadBody>),
 }
 
@@ -97,17 +99,18 @@ impl Pool {
                 return Ok(Connection { kind: Kind::H2(sender), reused: true, timer: None });
             }
         } else {
-            while let Some(Idle { mut sender, timer, .. }) = self.pop_idle(endpoint, now) {
+            while let Some(Idle { mut sender, heads, timer, .. }) = self.pop_idle(endpoint, now) {
                 // A connection is put back when its answer has been read, which may be a moment before its
                 // task has noticed; one that was closed meanwhile says so here.
                 if sender.ready().await.is_ok() {
-                    return Ok(Connection { kind: Kind::H1(sender), reused: true, timer });
+                    let kind = Kind::H1(sender, heads);
+                    return Ok(Connection { kind, reused: true, timer });
                 }
             }
         }
         let opened = self.connector.open(endpoint, version).await?;
         let kind = match opened {
-            Opened::H1(sender) => Kind::H1(sender),
+            Opened::H1(sender, heads) => Kind::H1(sender, heads),
             Opened::H2(sender) => {
                 self.shelf(endpoint).shared = Some(sender.clone());
                 Kind::H2(sender)
@@ -119,10 +122,10 @@ impl Pool {
     /// Takes back a connection whose exchange is over now, for the next request.
     pub fn put_back(&self, endpoint: &Endpoint, connection: Connection, now: Instant) {
         let Connection { kind, timer, .. } = connection;
-        if let Kind::H1(sender) = kind {
+        if let Kind::H1(sender, heads) = kind {
             let mut shelf = self.shelf(endpoint);
             if shelf.idle.len() < self.idle_max && !sender.is_closed() {
-                shelf.idle.push(Idle { sender, timer, since: now });
+                shelf.idle.push(Idle { sender, heads, timer, since: now });
             }
         }
     }
@@ -179,6 +182,12 @@ impl Connection {
         matches!(self.kind, Kind::H2(_))
     }
 
+    /// Returns true if the connection failed because its server sent too many informational responses.
+    #[must_use]
+    pub fn had_too_many_informational(&self) -> bool {
+        matches!(&self.kind, Kind::H1(_, heads) if heads.is_exceeded())
+    }
+
     /// Takes the connection's timer, set to this moment. One that was set before is only moved: that is cheaper
     /// than a new one with each request.
     pub fn take_timer(&mut self, due: Instant) -> Pin<Box<Sleep>> {
@@ -210,7 +219,10 @@ impl Connection {
         request: Request<UploadBody>,
     ) -> Result<Response<Incoming>, TrySendError<Request<UploadBody>>> {
         match &mut self.kind {
-            Kind::H1(sender) => sender.try_send_request(request).await,
+            Kind::H1(sender, heads) => {
+                heads.arm();
+                sender.try_send_request(request).await
+            }
             Kind::H2(sender) => sender.try_send_request(request).await,
         }
     }

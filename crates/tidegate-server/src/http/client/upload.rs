@@ -26,10 +26,35 @@ struct Ahead(VecDeque<Frame<Bytes>>);
 pub struct UploadWatch {
     start: Instant,
     progress_ms: AtomicU64,
+    bytes: AtomicU64,
+    /// The time that was spent waiting for the client, up to the last piece that came.
+    waited_ms: AtomicU64,
+    /// When the wait for the next piece began.
+    starved_since_ms: AtomicU64,
+    too_slow: AtomicBool,
     ended: AtomicBool,
     starved: AtomicBool,
     broken: AtomicBool,
     gone_out: Notify,
+}
+
+/// The least rate of an upload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyRate {
+    /// In bytes per second; 0 for none.
+    pub min: u64,
+    /// The time spent waiting for the client before the rate counts.
+    pub grace: Duration,
+}
+
+// === impl BodyRate ===
+
+impl BodyRate {
+    /// Returns true if a client that has sent `bytes` in the time `waited` for it is too slow.
+    pub fn is_missed(self, bytes: u64, waited: Duration) -> bool {
+        let due = waited.as_millis().saturating_mul(u128::from(self.min)) / 1000;
+        waited > self.grace && u128::from(bytes) < due
+    }
 }
 
 // === impl UploadBody ===
@@ -109,6 +134,10 @@ impl UploadWatch {
         Self {
             start: Instant::now(),
             progress_ms: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            waited_ms: AtomicU64::new(0),
+            starved_since_ms: AtomicU64::new(0),
+            too_slow: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             starved: AtomicBool::new(false),
             broken: AtomicBool::new(false),
@@ -116,14 +145,25 @@ impl UploadWatch {
         }
     }
 
-    fn note<T, E>(&self, polled: &Poll<Option<Result<T, E>>>, at_end: bool) {
+    fn note<E>(&self, polled: &Poll<Option<Result<Frame<Bytes>, E>>>, at_end: bool) {
         match polled {
-            Poll::Pending => self.starved.store(true, Ordering::Relaxed),
+            Poll::Pending => {
+                if !self.starved.swap(true, Ordering::Relaxed) {
+                    self.starved_since_ms.store(self.elapsed_ms(), Ordering::Relaxed);
+                }
+            }
             Poll::Ready(frame) => {
-                self.starved.store(false, Ordering::Relaxed);
-                let elapsed_ms =
-                    u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
-                self.progress_ms.store(elapsed_ms, Ordering::Relaxed);
+                let now_ms = self.elapsed_ms();
+                self.progress_ms.store(now_ms, Ordering::Relaxed);
+                if self.starved.swap(false, Ordering::Relaxed) {
+                    let since_ms = self.starved_since_ms.load(Ordering::Relaxed);
+                    self.waited_ms.fetch_add(now_ms.saturating_sub(since_ms), Ordering::Relaxed);
+                }
+                if let Some(Ok(frame)) = frame
+                    && let Some(data) = frame.data_ref()
+                {
+                    self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
+                }
                 match frame {
                     Some(Err(_)) => self.broken.store(true, Ordering::Relaxed),
                     None => self.end(),
@@ -134,12 +174,37 @@ impl UploadWatch {
         }
     }
 
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
     fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         self.gone_out.notify_one();
     }
 
-    /// Waits until the whole request went out. For one waiter.
+    /// Ends the upload of a client that sends too slowly, for its waiter. Only the time in which the next piece
+    /// was waited for counts: a server that takes no more is not the client's fault.
+    pub fn judge(&self, rate: BodyRate) {
+        if !self.waits_for_client() {
+            return;
+        }
+        let since_ms = self.starved_since_ms.load(Ordering::Relaxed);
+        let waits_ms = self.elapsed_ms().saturating_sub(since_ms);
+        let waited_ms = self.waited_ms.load(Ordering::Relaxed).saturating_add(waits_ms);
+        let waited = Duration::from_millis(waited_ms);
+        if rate.is_missed(self.bytes.load(Ordering::Relaxed), waited) {
+            self.too_slow.store(true, Ordering::Relaxed);
+            self.gone_out.notify_one();
+        }
+    }
+
+    /// Returns true if the client sends too slowly.
+    pub fn is_too_slow(&self) -> bool {
+        self.too_slow.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the whole request went out, or until its client was found too slow. For one waiter.
     pub async fn gone_out(&self) {
         if !self.has_ended() {
             self.gone_out.notified().await;
@@ -175,4 +240,19 @@ pub(crate) fn plus(left: SizeHint, ahead: u64) -> SizeHint {
         whole.set_upper(upper.saturating_add(ahead));
     }
     whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_counts_after_the_grace_and_over_all_the_time_waited() {
+        let rate = BodyRate { min: 240, grace: Duration::from_secs(10) };
+        let missed = |bytes, s| rate.is_missed(bytes, Duration::from_secs(s));
+        assert!(!missed(0, 10), "the grace");
+        assert!(missed(2_639, 11) && !missed(2_640, 11));
+        assert!(!missed(1 << 20, 3_600), "a client that was fast enough may pause");
+        assert!(!BodyRate { min: 0, ..rate }.is_missed(0, Duration::from_secs(3_600)), "off");
+    }
 }

@@ -211,11 +211,15 @@ fn is_host(value: &HeaderValue) -> bool {
         .all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(byte))
 }
 
-/// A target that an HTTP server can be asked for.
+/// A target that an HTTP server can be asked for: a path, a whole URI, or `*` of OPTIONS. A bare word is parsed as
+/// an authority, which is the target of CONNECT alone.
 fn check_target(parts: &Parts) -> Result<(), ProxyError> {
-    let web = parts.uri.scheme_str().is_none_or(|scheme| scheme == "http" || scheme == "https");
+    let served = match parts.uri.scheme_str() {
+        Some(scheme) => scheme == "http" || scheme == "https",
+        None => parts.uri.authority().is_none(),
+    };
     let whole_server = parts.uri.path() == "*";
-    if web && (!whole_server || parts.method == Method::OPTIONS) {
+    if served && (!whole_server || parts.method == Method::OPTIONS) {
         Ok(())
     } else {
         Err(ProxyError::BadTarget)

@@ -1,5 +1,8 @@
-use super::ResponseBody;
+use super::connections::{Connections, Stage};
+use crate::http::ResponseBody;
+use crate::http::date::DateStamp;
 use http::{Request, Response};
+use http_body::Body;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -7,12 +10,12 @@ use hyper_util::server::conn::auto;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// Connections of an admin port: enough for every scraper and operator. One more waits until one closes.
+/// Connections of an admin port: enough for every scraper and operator.
 const OPERATORS_MAX: u32 = 256;
 
 /// The longest silence of an operator's connection. Operators come when things go wrong: forgotten connections
@@ -24,6 +27,7 @@ const OPERATOR_SILENCE_MAX: Duration = Duration::from_secs(5);
 pub struct HttpPort {
     name: &'static str,
     connections_max: u32,
+    connections: Arc<Connections>,
     silence_max: Duration,
     ping_every: Duration,
     slots: Arc<Semaphore>,
@@ -33,13 +37,16 @@ pub struct HttpPort {
 // === impl HttpPort ===
 
 impl HttpPort {
-    /// A port with this name in logs. At most `connections_max` connections are served at once, further ones wait
-    /// in the system's backlog. A connection without a request for `silence_max` is closed.
+    /// A port with this name in logs. Beyond `connections_max`, each new connection ends the one that has waited
+    /// longest for a request or its body, so that nobody can fill the port by saying nothing. A quarter more are
+    /// served while all are being answered, and further ones wait in the system's backlog. A connection without a
+    /// request for `silence_max` is closed.
     #[must_use]
     pub fn new(name: &'static str, connections_max: u32, silence_max: Duration) -> Self {
-        let slots = Arc::new(Semaphore::new(connections_max as usize));
+        let slots = Arc::new(Semaphore::new(slots_of(connections_max) as usize));
         let (closing, ping_every) = (watch::channel(false).0, silence_max);
-        Self { name, connections_max, silence_max, ping_every, slots, closing }
+        let connections = Arc::new(Connections::default());
+        Self { name, connections_max, connections, silence_max, ping_every, slots, closing }
     }
 
     /// An admin port, whose connections may be silent for 5 s, or for the timeout of heads where that is shorter.
@@ -83,7 +90,7 @@ impl HttpPort {
     /// Ends every connection after its current response, and waits at most this long for that.
     pub async fn close(&self, wait_max: Duration) {
         self.closing.send_replace(true);
-        let _ = timeout(wait_max, self.slots.acquire_many(self.connections_max)).await;
+        let _ = timeout(wait_max, self.slots.acquire_many(slots_of(self.connections_max))).await;
     }
 
     fn serve_connection<A, F>(
@@ -97,26 +104,46 @@ impl HttpPort {
     {
         let _ = tcp.set_nodelay(true);
         let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(self.silence_max);
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.silence_max)
+            .auto_date_header(false);
         // A peer that answers nothing would not let its connection be shut down either.
         builder
             .http2()
+            .auto_date_header(false)
             .timer(TokioTimer::new())
             .keep_alive_interval(self.ping_every)
             .keep_alive_timeout(self.ping_every);
         let (name, silence_max) = (self.name, self.silence_max);
+        let now = std::time::Instant::now();
+        let listed = self.connections.list(self.connections_max as usize, now);
         let mut closing = self.closing.subscribe();
         async move {
             let last_request = Arc::new(Mutex::new(Instant::now()));
             let seen = Arc::clone(&last_request);
-            let service = service_fn(move |request| {
-                *seen.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-                let response = answer(request);
-                async move { Ok::<_, Infallible>(response.await) }
+            let open = Arc::clone(listed.connection());
+            let service = service_fn(move |request: Request<Incoming>| {
+                let now = Instant::now();
+                *seen.lock().unwrap_or_else(PoisonError::into_inner) = now;
+                let whole = request.body().is_end_stream();
+                let stage = if whole { Stage::Answering } else { Stage::Receiving };
+                open.reach(stage, now.into_std());
+                let (open, response) = (Arc::clone(&open), answer(request));
+                async move {
+                    let mut response = response.await;
+                    DateStamp::new(SystemTime::now()).stamp(response.headers_mut());
+                    let streams = response.body().size_hint().exact().is_none();
+                    let stage = if streams { Stage::Answering } else { Stage::Waiting };
+                    open.reach(stage, Instant::now().into_std());
+                    Ok::<_, Infallible>(response)
+                }
             });
             let mut connection = pin!(builder.serve_connection(TokioIo::new(tcp), service));
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
+                () = listed.connection().evicted() => return,
                 // A response under way, a stream of events too, is still sent to its end.
                 () = silence(&last_request, silence_max) => {
                     connection.as_mut().graceful_shutdown();
@@ -133,6 +160,11 @@ impl HttpPort {
             }
         }
     }
+}
+
+/// All slots of a port: a quarter more than the connections from which on one makes room for another.
+const fn slots_of(connections_max: u32) -> u32 {
+    connections_max + connections_max.div_ceil(4)
 }
 
 async fn closed(closing: &mut watch::Receiver<bool>) {
