@@ -95,10 +95,14 @@ impl Handler {
         ErrorResponse::new(ErrorKind::UnknownPath, "unknown_path", &message).json()
     }
 
-    /// The handler of this path.
+    /// The handler of this path. Health also answers at the paths that orchestrators ask by default.
     #[must_use]
     pub fn of(path: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|handler| handler.path() == path)
+        match path {
+            "/livez" | "/healthz" => Some(Self::HealthLive),
+            "/readyz" => Some(Self::HealthReady),
+            _ => Self::ALL.into_iter().find(|handler| handler.path() == path),
+        }
     }
 }
 
@@ -114,6 +118,13 @@ mod tests {
             assert_eq!(handler.kind().class(), MessageClass::Control, "{handler:?}");
             assert_eq!(handler.kind().class().priority(), MessagePriority::Critical, "{handler:?}");
         }
+    }
+
+    #[test]
+    fn health_answers_where_orchestrators_ask() {
+        assert_eq!(Handler::of("/livez"), Some(Handler::HealthLive));
+        assert_eq!(Handler::of("/healthz"), Some(Handler::HealthLive));
+        assert_eq!(Handler::of("/readyz"), Some(Handler::HealthReady));
     }
 
     #[test]

@@ -38,6 +38,12 @@ async fn another_clients_task_is_not_there_on_any_path() {
         }
     }
     let own = ask(node.data, "GET", "/v1/tasks/secret", Some(A), "").await;
+    for (told, who) in [(&submitted, "the submission"), (&own, "its client")] {
+        assert_eq!(told.json()["env"], serde_json::json!(["PASSWORD"]), "{who}");
+        assert!(!told.text().contains("hunter2"), "{who}: {}", told.text());
+    }
+    let operators = ask(node.admin, "GET", "/v1/tasks", Some(OPERATOR), "").await;
+    assert!(!operators.text().contains("hunter2"), "{}", operators.text());
     assert_eq!((own.status.as_u16(), &own.json()["cancel_requested"]), (200, &Value::Bool(false)));
     assert_eq!(ask(node.data, "GET", "/v1/tasks/secret/output", Some(A), "").await.status, 200);
 }

@@ -1,12 +1,14 @@
 use crate::place::{Place, run};
 use crate::records::*;
 use crate::support::folder::TempFolder;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use tidegate::store::{
     AnyStore, Appended, FjallStore, PricedBatch, Store, StoreError, UsageBy, UsageQuery,
 };
 
-async fn refusal(folder: &std::path::Path) -> StoreError {
+async fn refusal(folder: &Path) -> StoreError {
     FjallStore::open(folder).await.err().unwrap()
 }
 
@@ -25,6 +27,23 @@ fn a_folder_has_one_user_at_a_time() {
         // It does not take `close`: a store that is dropped lets go of its folder too.
         drop(store);
         FjallStore::open(folder.path()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_folder_is_its_users_alone() {
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    run(async {
+        let folder = TempFolder::new("private");
+        let new = folder.path().join("state/usage");
+        FjallStore::open(&new).await.unwrap().close().await;
+        assert_eq!((mode(&new), mode(new.parent().unwrap())), (0o700, 0o700));
+        // One from before is closed.
+        for (was, is) in [(0o755, 0o700), (0o777, 0o700), (0o700, 0o700)] {
+            fs::set_permissions(&new, Permissions::from_mode(was)).unwrap();
+            FjallStore::open(&new).await.unwrap().close().await;
+            assert_eq!(mode(&new), is, "{was:o}");
+        }
     });
 }
 

@@ -33,7 +33,6 @@ fn details(view: &TaskView, now_ms: u64) -> String {
         (all, failed, 0) => format!("{all}, {failed} failed"),
         (all, failed, lost) => format!("{all}, {failed} failed, {lost} lost with their executor"),
     };
-    let env = view.env.iter().map(|(name, value)| format!("{name}={value}"));
     let why = if view.status.is_over() { "ended" } else { "last attempt" };
     let rows = [
         ("task", Some(view.id.to_string())),
@@ -41,7 +40,7 @@ fn details(view: &TaskView, now_ms: u64) -> String {
         (why, format::end_reason(view)),
         ("runtime", Some(view.runtime.clone())),
         ("arguments", some(view.args.join(" "))),
-        ("environment", some(env.collect::<Vec<_>>().join(" "))),
+        ("environment", some(view.env.join(" "))),
         ("priority", Some(view.priority.to_string())),
         ("timeout", Some(span(view.timeout_ms))),
         ("retries", Some(view.retries.to_string())),

@@ -38,7 +38,7 @@ pub(crate) fn view(id: &str) -> TaskView {
         timeout_ms: 1_000,
         retries: 0,
         args: Vec::new(),
-        env: BTreeMap::new(),
+        env: Vec::new(),
         attempt: 0,
         failures: 0,
         losses: 0,

@@ -1,6 +1,7 @@
 use crate::storage::StoreError;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,9 @@ const DATA_NEW: &str = "data.new";
 
 /// Longest wait for the previous process to release the folder.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// A store has others' usage and tasks in it: its folder is its user's alone, and with it all files in it.
+const OWN_MODE: u32 = 0o700;
 
 /// Kind of store in a folder.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +41,7 @@ impl Folder {
     /// Takes a folder, and makes it when it is not there.
     pub(crate) fn take(path: &Path, kind: Kind) -> Result<Self, StoreError> {
         let trouble = |error: io::Error| unavailable(path, &error);
-        fs::create_dir_all(path).map_err(trouble)?;
+        DirBuilder::new().recursive(true).mode(OWN_MODE).create(path).map_err(trouble)?;
         refuse_foreign_content(path)?;
         let lock = File::options()
             .create(true)
@@ -48,7 +52,26 @@ impl Folder {
         wait_for_lock(&lock, path)?;
         let folder = Self { path: path.to_owned(), kind, _lock: lock };
         folder.check_version()?;
+        folder.close_to_others();
         Ok(folder)
+    }
+
+    /// Takes away what other users may do with a folder that was there. A mounted volume may belong to somebody
+    /// else and stay as it is: that is told, and no reason not to start.
+    fn close_to_others(&self) {
+        let folder = self.path.display();
+        let is_open = |mode: u32| mode & !OWN_MODE & 0o777 != 0;
+        let closed = fs::metadata(&self.path).and_then(|found| {
+            let was = found.permissions().mode() & 0o777;
+            if is_open(was) {
+                fs::set_permissions(&self.path, Permissions::from_mode(was & OWN_MODE))?;
+                tracing::info!(%folder, was = format!("{was:o}"), "closed the store's folder to other users");
+            }
+            Ok(())
+        });
+        if let Err(error) = closed {
+            tracing::warn!(%folder, %error, "other users can read the store's folder: chmod 700 it");
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -71,11 +71,13 @@ fn limit_without_a_queue(load: f64, seed: u64) -> f64 {
     half.iter().sum::<f64>() / half.len() as f64 / SLOTS as f64
 }
 
-/// All slots are taken for only half of the time, so that the limit would seem not to bind.
+/// All slots are taken for only half of the time, so that the limit would seem not to bind: it was at 1.6 to 2.9
+/// times the slots. In the median, because a pause in the refusals can still pass for calm: in one seed of ten it
+/// is above.
 #[test]
 fn a_limit_that_only_refuses_is_found_at_the_capacity() {
-    for seed in 1..=5 {
-        let limit = limit_without_a_queue(2.0, seed);
-        assert!((1.0..=1.3).contains(&limit), "seed {seed}: {limit} times the slots");
-    }
+    let mut limits: Vec<f64> = (1..=15).map(|seed| limit_without_a_queue(2.0, seed)).collect();
+    limits.sort_by(f64::total_cmp);
+    let median = limits[limits.len() / 2];
+    assert!((1.0..=1.3).contains(&median), "times the slots: {limits:?}");
 }

@@ -1,6 +1,5 @@
 use crate::tasks::manager::unix_time::now_ms;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use tidegate::MessagePriority;
 use tidegate::task::{EndReason, TaskId, TaskSpec, TaskStatus};
 use tidegate::tasks::TaskRecord;
@@ -40,9 +39,9 @@ pub struct TaskView {
     /// Arguments after the code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Variables added to the runtime's environment.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
+    /// Names of the variables added to the runtime's environment. Their values are told to the executor alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
     /// Number of the latest attempt, from 1; 0 before the first.
     pub attempt: u32,
     /// Attempts that failed.
@@ -122,7 +121,7 @@ impl TaskView {
             timeout_ms: spec.timeout_ms,
             retries: spec.retries,
             args: spec.args.clone(),
-            env: spec.env.clone(),
+            env: spec.env.keys().cloned().collect(),
             attempt: state.attempt,
             failures: state.failures,
             losses: state.losses,
