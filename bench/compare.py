@@ -60,6 +60,9 @@ def figure(report, what, of="all", phase=None):
 
 
 def shown(value, digits):
+    """A figure in so many digits; a report has a word in the place of one that is not finite."""
+    if isinstance(value, str):
+        return value
     return "–" if value is None else f"{value:.{digits}f}"
 
 
@@ -131,6 +134,8 @@ def run(options, directory):
                 stack.callback(gateway.stop)
                 print(f"{scenario} on {name} …", file=sys.stderr, flush=True)
                 results.setdefault(scenario, {})[name] = drill(options, scenario, port, ports)
+        # At once: a run that ends early has not been for nothing.
+        print(lines_of(scenario, results[scenario]), file=sys.stderr, flush=True)
     text = report_text(options, peers, results, MachineTimes.now().since(start))
     print(text)
     if options.write:
