@@ -76,7 +76,7 @@ fn assert_settled(router: &PushRouter) {
     }
 }
 
-/// What is known of the requests for one slot, without a step of the schedule.
+/// Record of the requests for one slot, kept without a step of the schedule.
 #[derive(Clone, Default)]
 struct Witness(Arc<Mutex<Seen>>);
 
