@@ -4,7 +4,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint clippy features fmt deny unit loom shuttle rules doc smoke bench compare soak dist
+.PHONY: help setup run test check lint clippy features fmt deny unit loom shuttle rules doc smoke fuzz bench compare soak dist
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -54,6 +54,9 @@ doc: ## The API documentation
 
 smoke: ## Every benchmark for a few seconds, to see that it works
 	@scripts/bench-smoke
+
+fuzz: ## Fuzz every parser that meets the outside for 20 seconds, or some by ARGS="frames lines --seconds 600"
+	@scripts/fuzz $(ARGS)
 
 rules: ## The alerts: their syntax, when each fires, and that each has its runbook
 	@scripts/rules

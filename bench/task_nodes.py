@@ -104,7 +104,7 @@ class Manager(Server):
         settings = ["tasks.executor=mock", "tasks.mock_ms=0", "tasks.tasks_max=5000000", "tasks.memory_mib=4096"]
         argv = [self.binary, "up", "--ingest", "false", "--log-level", "warn", "--task-slots", self.slots]
         argv += ["--listen", f"127.0.0.1:{self.client_port}", "--admin-listen", f"127.0.0.1:{self.port}"]
-        argv += ["--task-store", self.directory / "tasks"]
+        argv += ["--state-folder", self.directory, "--task-store", self.directory / "tasks"]
         for url in self.executor_urls:
             argv += ["--executor-url", url]
         for setting in [*settings, *self.settings]:

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use tidegate_server::config::{CONFIG_VARIABLE, Loaded, Loader};
+use tidegate_server::config::{CONFIG_VARIABLE, ConfigErrors, Loaded, Loader};
+use tidegate_server::http::check_tls_files;
 
 /// Default configuration file, read if it exists.
 const DEFAULT_FILE: &str = "tidegate.toml";
@@ -25,6 +26,24 @@ struct ConfigFile {
 
 /// Loads the configuration from file, environment and flags.
 pub fn load(file: Option<&Path>, settings: &SettingFlags) -> Result<LoadedConfig, Failure> {
+    let (config, errors) = load_with_errors(file, settings)?;
+    errors.map_or(Ok(config), |errors| Err(errors.into()))
+}
+
+/// Loads the configuration of a whole node, and checks the TLS files that it names: their errors are reported
+/// together with those of the configuration.
+pub fn load_node(file: Option<&Path>, settings: &SettingFlags) -> Result<LoadedConfig, Failure> {
+    let (config, errors) = load_with_errors(file, settings)?;
+    let tls = check_tls_files(&config.loaded.config).err().map(|errors| errors.to_string());
+    let errors = errors.map(|errors| errors.to_string()).into_iter().chain(tls);
+    let errors: Vec<String> = errors.collect();
+    if errors.is_empty() { Ok(config) } else { Err(Failure::Usage(errors.join("\n"))) }
+}
+
+fn load_with_errors(
+    file: Option<&Path>,
+    settings: &SettingFlags,
+) -> Result<(LoadedConfig, Option<ConfigErrors>), Failure> {
     let mut loader = Loader::new().env(environment());
     let file = chosen_file(file)?;
     if let Some(file) = &file {
@@ -33,9 +52,9 @@ pub fn load(file: Option<&Path>, settings: &SettingFlags) -> Result<LoadedConfig
     for typed in settings.typed() {
         loader = loader.flag(&typed.flag, &typed.key, &typed.value);
     }
-    let loaded = loader.load()?;
-    logging::check(&loaded)?;
-    Ok(LoadedConfig { loaded, file: file.map(|file| file.path) })
+    let (loaded, errors) = loader.load_with_errors();
+    let errors = errors.or_else(|| logging::check(&loaded).err());
+    Ok((LoadedConfig { loaded, file: file.map(|file| file.path) }, errors))
 }
 
 /// Environment with lossy UTF-8: a setting that is not UTF-8 is then reported as an error.

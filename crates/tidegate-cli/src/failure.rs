@@ -44,10 +44,12 @@ impl From<ConfigErrors> for Failure {
 }
 
 impl From<IngestError> for Failure {
-    /// Wrong tariffs and pipeline settings are errors of the configuration.
+    /// Wrong tariffs, pipeline settings and TLS files are errors of the configuration.
     fn from(error: IngestError) -> Self {
         match error {
-            IngestError::Tariffs(_) | IngestError::Pipeline(_) => Self::Usage(error.to_string()),
+            IngestError::Tariffs(_) | IngestError::Pipeline(_) | IngestError::Tls(_) => {
+                Self::Usage(error.to_string())
+            }
             _ => Self::runtime(error),
         }
     }

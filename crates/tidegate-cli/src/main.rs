@@ -11,6 +11,7 @@ mod failure;
 mod logging;
 mod output_file;
 mod scenario_file;
+mod service_manager;
 mod settings_flags;
 mod shutdown;
 mod task_client;

@@ -90,10 +90,16 @@ fn argument(flag: ConfigFlag) -> Arg {
         .help(flag.help)
         .action(if flag.repeats { ArgAction::Append } else { ArgAction::Set })
         .allow_negative_numbers(flag.takes_value);
-    match flag.value_name {
-        _ if !flag.takes_value => argument.num_args(0).default_missing_value("true"),
-        Some(name) => argument.value_name(name),
+    let argument = match flag.implied {
+        Some(implied) if flag.takes_value => {
+            argument.num_args(0..=1).default_missing_value(implied)
+        }
+        Some(implied) => argument.num_args(0).default_missing_value(implied),
         None => argument,
+    };
+    match flag.value_name {
+        Some(name) if flag.takes_value => argument.value_name(name),
+        _ => argument,
     }
 }
 
@@ -127,9 +133,26 @@ mod tests {
         let (last, others) = settings.typed().split_last().unwrap();
         assert_eq!(others.len(), flags.len());
         for (typed, flag) in others.iter().zip(&flags) {
-            let value = if flag.takes_value { "-2" } else { "true" };
-            assert_eq!((&typed.key, typed.value.as_str()), (&flag.key, value));
+            let value = if flag.takes_value { Some("-2") } else { flag.implied };
+            assert_eq!((&typed.key, Some(typed.value.as_str())), (&flag.key, value));
         }
         assert_eq!((last.key.as_str(), last.value.as_str()), ("log.level", "x=y"));
+    }
+
+    #[test]
+    fn a_switch_is_turned_on_and_off_by_a_flag_alone() {
+        let typed = |words: &[&str]| {
+            let line = Line::parse_from(std::iter::once(&"tidegate").chain(words));
+            let pairs = line.settings.typed().iter();
+            pairs.map(|typed| format!("{}={}", typed.key, typed.value)).collect::<Vec<_>>()
+        };
+        assert_eq!(typed(&["--tasks", "--role", "gate"]), ["role=gate", "tasks.enabled=true"]);
+        assert_eq!(typed(&["--tasks", "false"]), ["tasks.enabled=false"]);
+        assert_eq!(
+            typed(&["--no-tasks", "--ingest"]),
+            ["ingest.enabled=true", "tasks.enabled=false"]
+        );
+        let both = ["tasks.enabled=true", "tasks.enabled=false"];
+        assert_eq!(typed(&["--no-tasks", "--tasks"]), both, "the later one counts");
     }
 }

@@ -127,10 +127,10 @@ struct Elsewhere {
 impl Elsewhere {
     fn start() -> Self {
         let folder = Folder::new("elsewhere");
-        let mut config = Config::from_toml("").expect("the defaults are valid").ingest;
-        config.frames_address.set_port(0);
-        config.lines_address.set_port(0);
-        config.store = folder.0.join("store").to_string_lossy().into_owned();
+        let mut config = Config::from_toml("").expect("the defaults are valid");
+        config.ingest.frames_address.set_port(0);
+        config.ingest.lines_address.set_port(0);
+        config.ingest.store = folder.0.join("store").to_string_lossy().into_owned();
         Self { ingest: Ingest::start(&config).expect("it starts"), folder }
     }
 }

@@ -8,12 +8,16 @@
 //! - [`tasks`]: accepts tasks, places them on executors and runs them.
 //! - [`http`]: what every HTTP port needs.
 //! - [`config`]: the settings of a node.
+//! - [`file_mode`]: the modes of new files.
+//! - [`pulse`]: signs of life of threads.
 
 pub mod config;
+pub mod file_mode;
 pub mod gateway;
 pub mod http;
 pub mod ingest;
 pub mod node;
+pub mod pulse;
 pub mod tasks;
 
 /// Routing decisions, for callers that show a configuration.

@@ -4,9 +4,9 @@
 
 use crate::config::Config;
 use crate::gateway::{Drained, Gateway, GatewayError, NodeParts};
-use crate::http::Extension;
+use crate::http::{Extension, TlsSetupErrors, check_tls_files};
 use crate::ingest::{Flushed, Ingest, IngestError, IngestExtension, IngestView};
-use crate::tasks::api::{SubmissionSettings, TaskApi};
+use crate::tasks::api::{SubmissionSettings, TaskApi, TasksOff};
 use crate::tasks::manager::{TaskNode, TaskNodeError};
 use std::sync::Arc;
 use std::thread;
@@ -35,6 +35,9 @@ pub struct NodeDrained {
 /// A node could not start. Nothing is left running.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
+    /// TLS files are missing or wrong.
+    #[error(transparent)]
+    Tls(#[from] TlsSetupErrors),
     /// The gateway could not start.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
@@ -55,9 +58,11 @@ impl Node {
     ///
     /// When one of them can't start. Nothing is left running.
     pub fn start(config: Config, demo: bool) -> Result<Self, NodeError> {
+        // Each part would report its own alone.
+        check_tls_files(&config)?;
         let grace = config.listen.shutdown_grace;
         let ingest = match config.ingest.enabled {
-            true => Some(Ingest::start(&config.ingest)?),
+            true => Some(Ingest::start(&config)?),
             false => None,
         };
         let tasks = match config.tasks.enabled {
@@ -67,12 +72,14 @@ impl Node {
             }
             false => None,
         };
+        let tls = ingest.as_ref().map(Ingest::tls).unwrap_or_default().to_vec();
         let view = ingest.as_ref().map(|ingest| Arc::clone(ingest.view()));
         let mut extensions: Vec<Arc<dyn Extension>> = vec![Arc::new(IngestExtension::new(view))];
-        if let Some(tasks) = &tasks {
-            extensions.push(Arc::new(task_api(tasks, &config)));
-        }
-        let gateway = Gateway::start_with(config, NodeParts { extensions, demo })?;
+        extensions.push(match &tasks {
+            Some(tasks) => Arc::new(task_api(tasks, &config)),
+            None => Arc::new(TasksOff),
+        });
+        let gateway = Gateway::start_with(config, NodeParts { extensions, demo, tls })?;
         Ok(Self { gateway, ingest, tasks, grace })
     }
 
@@ -161,7 +168,7 @@ mod tests {
         config.listen.header_timeout = Duration::from_millis(100);
         let stall_max = config.proxy.stream_idle_timeout;
         let api = TaskApi::new(fake.handle(), SubmissionSettings::default(), stall_max);
-        let parts = NodeParts { extensions: vec![Arc::new(api)], demo: false };
+        let parts = NodeParts { extensions: vec![Arc::new(api)], ..NodeParts::default() };
         let gateway = Gateway::start_with(config, parts).unwrap();
         for (id, address) in [("a", gateway.address()), ("b", gateway.admin_address())] {
             fake.put(view(id));

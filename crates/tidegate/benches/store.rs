@@ -84,7 +84,8 @@ fn print_long_run(runtime: &Runtime) -> bool {
         let store = FjallStore::open(folder.path().join("store")).await.expect("a store");
         for (seq, number) in (1..).zip(0..LONG_RECORDS / size) {
             let mut batch = batches[number % batches.len()].clone();
-            batch.origin = Some(Origin { sender: Arc::from("bench"), seq, settled: seq - 1 });
+            batch.origin =
+                Some(Origin { sender: Arc::from("bench"), owner: None, seq, settled: seq - 1 });
             let later_ns = (number / batches.len() * RECORDS) as i64 * 1_000_000;
             batch.records.iter_mut().for_each(|priced| priced.record.time_ns += later_ns);
             assert_eq!(store.append(vec![batch]).await.expect("it is stored"), [Appended::New]);
@@ -221,7 +222,8 @@ fn batches(size: usize) -> Vec<PricedBatch> {
         },
     };
     let batch = |(seq, first): (u64, usize)| PricedBatch {
-        origin: Some(Origin { sender: Arc::from("bench"), seq, settled: seq - 1 }),
+        source: Arc::from("bench"),
+        origin: Some(Origin { sender: Arc::from("bench"), owner: None, seq, settled: seq - 1 }),
         records: (first..first + size).map(record).collect(),
     };
     (1..).zip((0..RECORDS).step_by(size)).map(batch).collect()

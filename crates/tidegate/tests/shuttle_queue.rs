@@ -342,7 +342,7 @@ fn operate(router: &PushRouter, mut ids: Vec<UpstreamId>) {
         match thread_rng().gen_range(0..6) {
             0 => _ = monitor.set_up(id, false),
             1 => _ = monitor.set_up(id, true),
-            2 => limit_to([Some(1), None][thread_rng().gen_range(0..2)]),
+            2 => limit_to([Some(0), None][thread_rng().gen_range(0..2)]),
             3 => monitor.set_models(id, Some(&models[thread_rng().gen_range(0..2)..])),
             4 => monitor.set_models(id, None),
             _ => {

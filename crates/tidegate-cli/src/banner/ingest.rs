@@ -1,5 +1,5 @@
 use std::fmt;
-use tidegate_server::config::{IngestConfig, masked};
+use tidegate_server::config::{IngestConfig, TlsFiles, masked};
 use tidegate_server::ingest::IngestView;
 
 /// Banner lines of ingestion: ports, store, tariffs.
@@ -18,8 +18,11 @@ pub struct Tries<'a> {
 
 impl fmt::Display for Ports<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "  frames     {}", self.view.frames_address())?;
-        writeln!(f, "  lines      {}  (Influx line protocol)", self.view.lines_address())?;
+        let tls = |files: &Option<TlsFiles>| if files.is_some() { ", TLS" } else { "" };
+        let (frames, lines) = (tls(&self.config.frames_tls), tls(&self.config.lines_tls));
+        writeln!(f, "  frames     {}{frames}", self.view.frames_address())?;
+        let address = self.view.lines_address();
+        writeln!(f, "  lines      {address}  (Influx line protocol{lines})")?;
         writeln!(f, "  store      {}", masked(&self.config.store))?;
         match &self.config.tariffs {
             Some(path) => writeln!(f, "  tariffs    {}", path.display()),

@@ -5,7 +5,9 @@
 mod chat_line;
 mod ingest;
 mod sandbox;
+mod state;
 
 pub use chat_line::chat_line;
 pub use ingest::{Ports, Tries};
 pub use sandbox::Sandbox;
+pub use state::{EarlierStore, State};

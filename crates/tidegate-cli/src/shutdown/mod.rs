@@ -1,5 +1,5 @@
 //! Signals that end a command, and the drain that follows them.
-//! May use: `failure`.
+//! May use: `failure`, `service_manager`.
 //! Must not know: commands, flags.
 
 mod report;

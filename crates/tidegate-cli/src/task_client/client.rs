@@ -39,8 +39,7 @@ pub enum EventsError {
 
 impl TaskClient {
     pub fn new(admin: &AdminFlag) -> Self {
-        let (address, token) = (admin.address.clone(), admin.token.clone());
-        Self { admin: AdminFlag { address, token } }
+        Self { admin: admin.clone() }
     }
 
     /// Sends a request; returns any response.
@@ -168,6 +167,7 @@ pub fn response_json(response: &AdminResponse) -> Result<Value, Failure> {
     if let Some(wait_ms) = body["retry_after_ms"].as_u64() {
         message += &format!(" (retry in {})", super::format::span(wait_ms));
     }
+    message += response.token_advice();
     Err(match response.status {
         400 | 413 | 415 | 422 => Failure::Usage(message),
         _ => Failure::Runtime(message),
@@ -194,6 +194,12 @@ mod tests {
         let failure = refused(503, &full);
         assert!(matches!(&failure, Failure::Runtime(_)));
         assert_eq!(failure.to_string(), "7 tasks wait (retry in 2.5 s)");
+        let message = "the request has no token";
+        let closed = refused(401, &json!({ "message": message, "reason": "token_missing" }));
+        assert_eq!(
+            closed.to_string(),
+            format!("{message}; give a token with TIDEGATE_TOKEN or --token")
+        );
         let off = json!({ "message": "this is the admin port", "reason": "unknown_path" });
         assert!(refused(404, &off).to_string().starts_with("this node has no task API"));
     }

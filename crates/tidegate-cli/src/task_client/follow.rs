@@ -195,7 +195,7 @@ mod tests {
             }
             asked
         });
-        (TaskClient::new(&AdminFlag { address, token: None }), asked)
+        (TaskClient::new(&AdminFlag::of(&address)), asked)
     }
 
     #[tokio::test]
@@ -239,7 +239,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_unreachable_node_is_given_up() {
         let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        let client = TaskClient::new(&AdminFlag { address: address.to_string(), token: None });
+        let client = TaskClient::new(&AdminFlag::of(&address.to_string()));
         let mut observed = Observed::default();
         let failure = follow(&client, &"a".parse().unwrap(), &mut observed).await.unwrap_err();
         let text = failure.to_string();

@@ -47,6 +47,7 @@ impl Program {
         let log = File::options().create(true).append(true).open(&self.log).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
             .args(&self.args)
+            .env("XDG_STATE_HOME", &self.folder)
             .current_dir(&self.folder)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -125,6 +125,22 @@ fn init_check_and_show_agree() {
 }
 
 #[test]
+fn check_and_up_report_tls_files_with_the_other_errors() {
+    let place = Place::new();
+    let tls = "[tls]\ncert = \"no.pem\"\nkey = \"no.key\"\n";
+    place.write("tls.toml", tls);
+    place.write("both.toml", &format!("{tls}[admission]\nhihg_limit = 5\n"));
+    let files = ["2 errors in TLS files", "no.pem", "no.key", "data, admin"];
+    let both = [&files[..], &["1 error in the configuration", "admission.high_limit"]].concat();
+    for command in [&["config", "check", "--config"][..], &["config", "check"], &["up", "--config"]]
+    {
+        place.run(&[command, &["tls.toml"]].concat()).fails(2, &files);
+        place.run(&[command, &["both.toml"]].concat()).fails(2, &both);
+    }
+    place.run(&["config", "check", "tls.toml", "--config", "tls.toml"]).fails(2, &["--config"]);
+}
+
+#[test]
 fn init_overwrites_only_when_told() {
     let place = Place::new();
     place.write("mine.toml", "role = \"worker\"");

@@ -44,9 +44,13 @@ impl Place {
     }
 
     fn start(&self) -> Ingest {
+        self.start_with(&[])
+    }
+
+    fn start_with(&self, args: &[&str]) -> Ingest {
         let since = Instant::now();
         loop {
-            if let Some(ingest) = self.try_start() {
+            if let Some(ingest) = self.try_start(args) {
                 return ingest;
             }
             assert!(since.elapsed() < LONGEST, "it does not start");
@@ -55,7 +59,7 @@ impl Place {
     }
 
     /// None when it ends at once, such as when its port is not free yet.
-    fn try_start(&self) -> Option<Ingest> {
+    fn try_start(&self, args: &[&str]) -> Option<Ingest> {
         // A write beyond the limit on files is an error only for those who don't listen to the signal.
         let mut child = Command::new("sh")
             .args(["-c", "trap '' XFSZ; exec \"$@\"", "runner", env!("CARGO_BIN_EXE_tidegate")])
@@ -63,6 +67,7 @@ impl Place {
             .args(["--set", &format!("ingest.frames_address={}", self.frames)])
             .args(["--set", "ingest.lines_address=127.0.0.1:0"])
             .args(["--set", &format!("ingest.store={}", self.folder.join("store").display())])
+            .args(args)
             .current_dir(&self.folder)
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(self.folder.join("log")).unwrap())
@@ -309,4 +314,92 @@ async fn terminated_under_load_it_stores_what_it_took_and_the_next_one_goes_on()
     }
     let last = stream.finish().await;
     assert_eq!(ingest.stored(), all_up_to(last));
+}
+
+#[test]
+fn a_token_sends_for_its_own_tenants_and_is_in_no_log() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new("tokens");
+    let (token, wrong) = ("tg_correct-horse-battery", "tg_nobody-has-this-one");
+    let config = place.folder.join("tidegate.toml");
+    let text = format!("[[client]]\nname = \"acme\"\ntoken = \"{token}\"\n");
+    std::fs::write(&config, text).unwrap();
+    std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let mut ingest = place.start_with(&[
+        "--config",
+        config.to_str().unwrap(),
+        "--set",
+        "ingest.tokens_required=true",
+        "--set",
+        "log.level=trace",
+    ]);
+    let file = place.folder.join("usage.lp");
+    std::fs::write(&file, "tokens,tenant=acme value=5 1\n").unwrap();
+    let mut told = String::new();
+    let mut send = |file: &Path, token: Option<&str>, variable: Option<&str>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.args(["send", "--to", &place.frames, "--timeout", "30"]).arg(file).env_clear();
+        command.args(token.iter().flat_map(|token| ["--token", token]));
+        command.envs(variable.map(|token| ("TIDEGATE_TOKEN", token)));
+        let output = command.output().unwrap();
+        told += &String::from_utf8_lossy(&[output.stdout, output.stderr].concat());
+        output.status.code()
+    };
+    assert_eq!(send(&file, None, None), Some(1));
+    assert_eq!(send(&file, Some(wrong), None), Some(1));
+    assert_eq!(send(&file, Some("tg_abc"), None), Some(2));
+    assert_eq!(send(&file, Some(token), None), Some(0));
+    std::fs::write(&file, "tokens,tenant=acme value=6 1\n").unwrap();
+    assert_eq!(send(&file, None, Some(token)), Some(0));
+    std::fs::write(&file, "tokens,tenant=other value=7 1\n").unwrap();
+    assert_eq!(send(&file, Some(token), None), Some(1));
+    assert_eq!(ingest.stored(), (2, "11".to_owned()));
+    let stats = ingest.get("/v1/stats").to_string();
+    ingest.child.kill().unwrap();
+    let mut banner = String::new();
+    ingest.out.read_to_string(&mut banner).unwrap();
+    let log = std::fs::read_to_string(place.folder.join("log")).unwrap();
+    assert!(log.contains("unauthorized"), "{log}");
+    assert!(stats.contains("tenant_refused"), "{stats}");
+    assert!(told.contains("tenant_refused"), "{told}");
+    for text in [&told, &stats, &banner, &log] {
+        for secret in [token, wrong, "tg_abc"] {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
+    }
+}
+
+#[test]
+fn usage_of_more_tenants_than_a_page_has_is_shown_whole() {
+    use std::fmt::Write as _;
+    const TENANTS: usize = 6_000;
+    let place = Place::new("pages");
+    let mut ingest = place.start();
+    let file = place.folder.join("usage.lp");
+    let text = (0..TENANTS).fold(String::new(), |mut text, number| {
+        let _ = writeln!(text, "tokens,tenant=t{number:05} value=1 1700000000000000000");
+        text
+    });
+    std::fs::write(&file, text).unwrap();
+    let command = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        let output = command.args(args).env_clear().output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    command(&["send", file.to_str().unwrap(), "--to", &place.frames]);
+    let admin = ingest.admin.trim_start_matches("http://");
+    let since = ["usage", "--admin", admin, "--since", "2023-01-01"];
+    let json: Value = serde_json::from_str(&command(&[&since[..], &["--json"]].concat())).unwrap();
+    assert_eq!((json["rows"].as_array().unwrap().len(), &json["next"]), (TENANTS, &Value::Null));
+    let table = command(&since);
+    assert_eq!(table.lines().filter(|line| line.starts_with('t')).count(), TENANTS);
+    assert!(table.contains("t05999"));
+    ingest.child.kill().unwrap();
+    let stopped = ["usage", "--store", "store", "--since", "2023-01-01", "--json"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    ingest.child.wait().unwrap();
+    let output = command.args(stopped).current_dir(&place.folder).output().unwrap();
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["rows"].as_array().unwrap().len(), TENANTS);
 }

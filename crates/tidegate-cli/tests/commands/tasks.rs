@@ -43,6 +43,8 @@ impl Node {
             .args(["up", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
             .args(["--ingest", "false", "--set", "tasks.slots=2"])
             .args(["--set", &set("tasks.store", &folder.join("store"))])
+            // The key of environments is a part of the state.
+            .env("XDG_STATE_HOME", &folder)
             .current_dir(&folder)
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(folder.join("log")).unwrap())

@@ -23,12 +23,14 @@ struct Up {
 
 impl Up {
     fn start(args: &[&str]) -> Self {
-        let mut child =
-            command(&["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"], args)
-                .stdout(Stdio::piped())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
+        Self::spawn(&mut command(
+            &["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"],
+            args,
+        ))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let banner = banner(&mut out);
         let (data, admin) = (banner_url(&banner, "clients"), banner_url(&banner, "operators"));
@@ -147,6 +149,46 @@ fn everything_that_the_banner_says_to_try_works() {
         said += &String::from_utf8_lossy(&output.stdout);
     }
     assert!(said.contains("chat.completion.chunk") && said.contains("data: [DONE]"), "{said}");
+}
+
+/// Starts a gateway to an upstream, in a folder of its own, with no other flags about ingestion and tasks.
+fn start_gateway(args: &[&str]) -> (Up, PathBuf) {
+    let folder = new_folder();
+    std::fs::create_dir_all(&folder).unwrap();
+    let upstream = Upstream::start();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.args(["up", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    command.args(["--upstream", &upstream.url]).args(args).env_clear().env("HOME", &folder);
+    (Up::spawn(command.current_dir(&folder)), folder)
+}
+
+#[test]
+fn a_gateway_to_upstreams_runs_no_tasks_and_takes_in_no_records() {
+    let (up, folder) = start_gateway(&[]);
+    for line in ["  ingest     off", "(--ingest to", "  tasks      off", "(--tasks to"] {
+        assert!(up.banner.contains(line), "{line:?} is not in: {}", up.banner);
+    }
+    assert!(!up.banner.contains("/v1/tasks") && !up.banner.contains("sandbox"), "{}", up.banner);
+    let left: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
+    assert!(left.is_empty(), "nothing is stored: {left:?}");
+    for port in [&up.data, &up.admin] {
+        let task = [r#"{"runtime": "sh", "code": "echo hello"}"#, "content-type: application/json"];
+        let submit = curl(&["-i", &format!("{port}/v1/tasks"), "-d", task[0], "-H", task[1]]);
+        assert!(submit.starts_with("HTTP/1.1 404"), "{submit}");
+        assert!(submit.contains("tasks_off") && submit.contains("--tasks"), "{submit}");
+        let usage = curl(&["-i", &format!("{port}/v1/usage")]);
+        assert!(usage.starts_with("HTTP/1.1 404"), "{usage}");
+        assert!(usage.contains("ingest_off") && usage.contains("--ingest"), "{usage}");
+    }
+    assert!(curl(&[&format!("{}/v1/executors", up.admin)]).contains("tasks_off"));
+}
+
+#[test]
+fn a_gateway_to_upstreams_runs_tasks_when_asked() {
+    let (up, _folder) = start_gateway(&["--tasks", "--set", "tasks.executor=mock"]);
+    assert!(up.banner.contains("  tasks      stored in"), "{}", up.banner);
+    assert!(up.banner.contains("  ingest     off"), "{}", up.banner);
+    assert!(curl(&[&format!("{}/v1/tasks", up.admin)]).contains("\"tasks\":["));
 }
 
 #[test]

@@ -110,6 +110,32 @@ fn everything_that_it_says_to_try_works() {
     assert_eq!(worker.ends_by("-INT").0, Some(0));
 }
 
+/// With each kind of executor and default runtime, its own words are a program that runs.
+#[test]
+fn the_code_that_it_says_to_try_runs() {
+    let path = std::env::var("PATH").unwrap();
+    let only_sh = ["--runtime", "sh"];
+    for args in [&["--executor", "mock"][..], &[], &only_sh] {
+        let worker = Worker::start_with(args, &[("PATH", &path)]);
+        let lines = worker.banner.lines().filter(|line| line.trim_start().starts_with("curl"));
+        for line in lines {
+            let line = line.replace("wait_ms=1000", "wait_ms=30000");
+            assert!(Command::new("sh").args(["-c", line.trim()]).status().unwrap().success());
+        }
+        let mut view = worker.get("/executions/one?wait_ms=30000");
+        for _ in 0..100 {
+            if view.contains("succeeded") || view.contains("failed") {
+                break;
+            }
+            view = worker.get("/executions/one?wait_ms=1000");
+        }
+        assert!(
+            view.contains("\"state\":\"succeeded\"") && view.contains("42"),
+            "{args:?}: {view}"
+        );
+    }
+}
+
 #[test]
 fn a_signal_lets_what_runs_finish_and_stops_what_does_not() {
     let worker = Worker::start(&["--executor", "mock"]);
@@ -145,8 +171,9 @@ fn the_flags_and_the_environment_reach_the_executor() {
 fn wrong_flags_are_told_all_at_once_with_2() {
     let args = ["--listen", "0.0.0.0:0", "--executor-id", "a b", "--max-concurrent", "0"];
     let says = [
-        "3 errors",
-        "--listen: given 0.0.0.0:0; allowed: a loopback",
+        "4 errors",
+        "--listen: given 0.0.0.0:0; allowed: a loopback address without TLS: give --tls-cert",
+        "--listen: given 0.0.0.0:0; allowed: a loopback address while every caller can run code",
         "--executor-id",
         "1 … 65536",
     ];

@@ -7,7 +7,8 @@ use tidegate_server::tasks::sandbox::{
 
 #[tokio::test]
 async fn every_layer_is_told_with_the_reason() {
-    let names = ["session", "uid", "rlimits", "bubblewrap", "landlock", "seccomp", "watcher"];
+    let names =
+        ["session", "uid", "rlimits", "bubblewrap", "landlock", "seccomp", "node_ports", "watcher"];
     let layers = Bench::new(Mode::All).await.runner.layers();
     assert_eq!(layers.iter().map(|layer| &*layer.layer).collect::<Vec<_>>(), names);
     assert!(layers.iter().all(|layer| !layer.detail.is_empty()), "{layers:?}");

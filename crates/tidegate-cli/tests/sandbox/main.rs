@@ -9,6 +9,8 @@
 mod abuse;
 mod bench;
 mod confined;
+mod elsewhere;
 mod ends;
 mod killed;
 mod layers;
+mod own_ports;

@@ -67,6 +67,8 @@ pub enum Cancelled {
         /// Fence of the running execution.
         fence: u64,
     },
+    /// Reserved: the slot is free again, and the executor will refuse the execution.
+    Reserved,
     /// Already ended.
     Ended,
     /// Not arrived yet; the executor will refuse it.
@@ -287,15 +289,15 @@ impl ExecutorSlots {
         if let Some(run) = self.running.get(key) {
             return Cancelled::Running { fence: run.fence };
         }
-        self.reserved.remove(key);
-        match self.past.get(key) {
-            Some(Past::Ended { .. }) => Cancelled::Ended,
-            Some(Past::Cancelled) => Cancelled::BeforeArrival,
-            None => {
-                self.remember(key, Past::Cancelled);
-                Cancelled::BeforeArrival
-            }
+        let was_reserved = self.reserved.remove(key).is_some();
+        let is_past = self.past.get(key);
+        if matches!(is_past, Some(Past::Ended { .. })) {
+            return Cancelled::Ended;
         }
+        if is_past.is_none() {
+            self.remember(key, Past::Cancelled);
+        }
+        if was_reserved { Cancelled::Reserved } else { Cancelled::BeforeArrival }
     }
 
     /// Frees expired reservations, and returns the executions whose lease has expired: the caller stops them, and

@@ -1,6 +1,8 @@
 use super::cbor::{CborReader, write_frame};
 use super::text::cut;
-use super::{FrameError, FrameKind, FrameLimits, PROTOCOL_VERSION, RawFrame, SenderName};
+use super::{
+    FrameError, FrameKind, FrameLimits, PROTOCOL_VERSION, RawFrame, SenderName, SenderToken,
+};
 use crate::sequence::{SEQ_WINDOW, SeqWindow};
 use crate::signal::BackpressureSignal;
 use bytes::Bytes;
@@ -23,6 +25,8 @@ pub struct Hello {
     pub versions: Vec<u8>,
     /// Program name for logs: at most [`Hello::SOFTWARE_BYTES_MAX`] bytes.
     pub software: String,
+    /// Token that says whose records it may send, where the receiver knows tokens.
+    pub token: Option<SenderToken>,
 }
 
 /// First frame of a receiver, in answer to a [`Hello`]: its limits and its state.
@@ -52,13 +56,19 @@ impl Hello {
     #[must_use]
     pub fn new(sender: SenderName, software: &str) -> Self {
         let software = cut(software, Self::SOFTWARE_BYTES_MAX).to_owned();
-        Self { sender, versions: vec![PROTOCOL_VERSION], software }
+        Self { sender, versions: vec![PROTOCOL_VERSION], software, token: None }
+    }
+
+    /// The same hello with a token, or without one.
+    #[must_use]
+    pub fn with_token(self, token: Option<SenderToken>) -> Self {
+        Self { token, ..self }
     }
 
     /// Appends the frame to `out`.
     pub fn encode_into(&self, out: &mut Vec<u8>) {
         write_frame(out, FrameKind::Hello, FrameKind::Hello.class(), |writer| {
-            writer.array(4);
+            writer.array(4 + usize::from(self.token.is_some()));
             writer.unsigned(FROM_SENDER);
             writer.text(self.sender.as_str());
             writer.array(self.versions.len());
@@ -66,6 +76,9 @@ impl Hello {
                 writer.unsigned(u64::from(*version));
             }
             writer.text(&self.software);
+            if let Some(token) = &self.token {
+                writer.text(token.expose());
+            }
         });
     }
 
@@ -85,13 +98,18 @@ impl Hello {
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
         frame.must_be(FrameKind::Hello)?;
         let mut reader = CborReader::new(&frame.body);
-        reader.array_of(4, "a sender's hello: an array of 4")?;
+        let (at, expected) = (reader.position(), "a sender's hello: an array of 4 or 5");
+        let items = reader.array(expected)?;
+        if !matches!(items, 4 | 5) {
+            return Err(FrameError::BadBody { at, expected });
+        }
         role(&mut reader, FROM_SENDER, "0, for a sender's hello")?;
         let sender = reader.text("the sender's name")?;
         let hello = Self {
             sender: sender.parse().map_err(|_| FrameError::BadSender)?,
             versions: versions(&mut reader)?,
             software: software(&mut reader)?,
+            token: if items == 5 { Some(token(&mut reader)?) } else { None },
         };
         reader.end()?;
         Ok(hello)
@@ -127,6 +145,11 @@ fn software(reader: &mut CborReader<'_>) -> Result<String, FrameError> {
         return Err(FrameError::BadBody { at, expected });
     }
     Ok(software.to_owned())
+}
+
+fn token(reader: &mut CborReader<'_>) -> Result<SenderToken, FrameError> {
+    let (at, expected) = (reader.position(), SenderToken::RULE);
+    reader.text(expected)?.parse().map_err(|_| FrameError::BadBody { at, expected })
 }
 
 // === impl Welcome ===

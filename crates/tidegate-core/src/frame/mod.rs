@@ -46,6 +46,7 @@ mod reassembler;
 mod reject;
 mod reject_reason;
 mod sender_name;
+mod sender_token;
 mod seq_ranges;
 mod text;
 
@@ -60,4 +61,5 @@ pub use reassembler::Reassembler;
 pub use reject::Reject;
 pub use reject_reason::RejectReason;
 pub use sender_name::{SenderName, SenderNameError};
+pub use sender_token::{SenderToken, SenderTokenError};
 pub use seq_ranges::SeqRanges;

@@ -20,8 +20,20 @@ pub enum RejectReason {
     TooLarge,
     /// A batch before the hello.
     HelloExpected,
+    /// A token is missing where one is needed, or unknown. The connection is closed.
+    Unauthorized,
+    /// A record of a tenant that the sender's client does not own. No record of the batch was accepted.
+    TenantRefused,
     /// A newer connection serves this sender. This one is closed.
     SenderTaken,
+    /// The sender's name belongs to another client. The connection is closed.
+    SenderOwned,
+    /// A number that skips more than the sender can have under way.
+    SeqJump,
+    /// A sum of the tenant's meter would be beyond what a decimal number holds.
+    SumOverflow,
+    /// More tenants and meters than the receiver lets the sender, or all senders, begin.
+    TooManySeries,
     /// More than 1,024 ahead of the settled number, or more batches in flight than the hello allows.
     TooFar,
     /// The receiver is overloaded.
@@ -41,7 +53,7 @@ pub enum RejectReason {
 
 impl RejectReason {
     /// Every reason.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 20] = [
         Self::BadFraming,
         Self::UnknownVersion,
         Self::UnknownKind,
@@ -49,7 +61,13 @@ impl RejectReason {
         Self::Malformed,
         Self::TooLarge,
         Self::HelloExpected,
+        Self::Unauthorized,
+        Self::TenantRefused,
         Self::SenderTaken,
+        Self::SenderOwned,
+        Self::SeqJump,
+        Self::SumOverflow,
+        Self::TooManySeries,
         Self::TooFar,
         Self::Overloaded,
         Self::Unbatched,
@@ -69,7 +87,13 @@ impl RejectReason {
             Self::Malformed => "malformed",
             Self::TooLarge => "too_large",
             Self::HelloExpected => "hello_expected",
+            Self::Unauthorized => "unauthorized",
+            Self::TenantRefused => "tenant_refused",
             Self::SenderTaken => "sender_taken",
+            Self::SenderOwned => "sender_owned",
+            Self::SeqJump => "seq_jump",
+            Self::SumOverflow => "sum_overflow",
+            Self::TooManySeries => "too_many_series",
             Self::TooFar => "too_far",
             Self::Overloaded => "overloaded",
             Self::Unbatched => "unbatched",

@@ -1,6 +1,6 @@
 use super::logarithm::{exp, ln};
 use super::state::LimitState;
-use super::step::{BINDING, is_overload};
+use super::step::{BINDING, is_overload, is_slow};
 use super::{LatencySample, LimitConfig, UpstreamOutcome};
 
 /// Measurements of one round: a stretch of time under one level.
@@ -152,12 +152,16 @@ impl Round {
         }
         let elapsed_s = now_s - self.from_s;
         let latency = self.latency(state, own_delay_s);
-        if elapsed_s > state.latency_s && is_overload(config, state, &latency) {
+        let binding = self.busy_s >= BINDING * elapsed_s;
+        // A limit that followed demand and is slow needs its first experiment at once: the upstream may collapse.
+        let is_urgent = is_overload(config, state, &latency)
+            || (binding && state.is_fresh && is_slow(config, state, &latency));
+        if elapsed_s > state.latency_s && is_urgent {
             return true;
         }
         let typical_s = if latency.count() >= 8.0 { exp(latency.mean()) } else { state.latency_s };
         let mut samples_min = if state.is_fresh { SAMPLES_MIN / 2.0 } else { SAMPLES_MIN };
-        if self.busy_s < BINDING * elapsed_s {
+        if !binding {
             // The first responses to a burst are those of its shortest requests: they must not end a round.
             samples_min = samples_min.max(2.0 * f64::from(self.counts.peak));
         }

@@ -16,8 +16,8 @@ pub struct LimitState {
     pub(super) is_probing: bool,
     /// True after a start or calm, until an experiment fails: the limit may double without proof.
     pub(super) is_fresh: bool,
-    /// Rounds of calm until a cut is forgotten; 0 if there was none. Until then calm is no reason to raise the
-    /// limit again.
+    /// Rounds of calm until a cut or a wide step down is forgotten; 0 if there was none. Until then calm is no
+    /// reason to raise the limit again.
     pub(super) caution: u32,
     pub(super) at_limit: LatencySample,
     pub(super) at_lower: LatencySample,
@@ -160,6 +160,10 @@ impl LimitState {
             self.stride = if again { 2 * gap } else { gap }.max(least);
             self.limit = self.lower;
             self.direction = Direction::Down;
+        }
+        if gap > least {
+            // As certain as a cut that the higher level is too high, and not by noise.
+            self.caution = CAUTION_ROUNDS;
         }
         self.is_fresh = false;
         self.patience = PATIENCE_ROUNDS;

@@ -143,6 +143,16 @@ pub(super) fn is_overload(
         _ if state.is_fresh => goal,
         _ => goal * goal,
     };
+    is_below(bound_min, state, latency)
+}
+
+/// Returns `true` if latencies are too long for a raise without proof, with certainty.
+pub(super) fn is_slow(config: &LimitConfig, state: &LimitState, latency: &LatencySample) -> bool {
+    is_below(config.goal.elasticity(), state, latency)
+}
+
+/// Returns `true` if the bound of elasticity is below a value, with certainty.
+fn is_below(bound_min: f64, state: &LimitState, latency: &LatencySample) -> bool {
     latency.count() >= OVERLOAD_SAMPLES
         && state.baseline.is_some_and(|baseline| baseline.over(latency.lower_mean()) < bound_min)
 }
@@ -172,7 +182,7 @@ fn decide(
             // The limit followed demand to the double of its peak, and is slow there. Half of it tells an overload
             // from a slower network in one round.
             next.lower = (next.limit / 2).max(1);
-            next.direction = Direction::Down;
+            next.direction = Direction::Between;
         }
         next.is_probing = true;
         return;

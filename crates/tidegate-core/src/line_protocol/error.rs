@@ -1,3 +1,4 @@
+use super::auth;
 use crate::frame::{LABELS_BYTES_MAX, NAME_BYTES_MAX};
 use std::fmt;
 
@@ -71,7 +72,11 @@ impl LineError {
         let start = index.saturating_sub(EXCERPT_CHARS_MAX / 2).min(line.len());
         let end = line.len().min(start + EXCERPT_CHARS_MAX);
         let escaped = line[start..end].escape_ascii().map(char::from);
-        let excerpt = escaped.take(EXCERPT_CHARS_MAX).collect();
+        // A token that stands where none is expected must not reach a log.
+        let excerpt = match line.trim_ascii_start().starts_with(auth::WORD) {
+            true => "auth ***".to_owned(),
+            false => escaped.take(EXCERPT_CHARS_MAX).collect(),
+        };
         Self { fault, column: index + 1, excerpt }
     }
 

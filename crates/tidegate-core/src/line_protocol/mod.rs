@@ -3,7 +3,7 @@
 //! `docs/protocol.md` defines the mapping of lines to records. Bytes go in, split anywhere; blocks of complete
 //! lines come out; a parser makes records of them.
 //!
-//! Uses `usage` for records and the name limits of `frame`. Must not know sockets, clocks or stores.
+//! Uses `usage` for records and the name limits and tokens of `frame`. Must not know sockets, clocks or stores.
 //!
 //! ```
 //! use tidegate_core::line_protocol::{LineConfig, LineCutter, LineParser};
@@ -27,6 +27,7 @@
 //! # Ok::<(), tidegate_core::line_protocol::LineError>(())
 //! ```
 
+mod auth;
 mod config;
 mod cutter;
 mod error;
@@ -37,6 +38,7 @@ mod token;
 mod value;
 mod writer;
 
+pub use auth::auth_line;
 pub use config::{LineConfig, LineConfigError, Precision};
 pub use cutter::LineCutter;
 pub use error::{LineError, LineFault};

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-/// Decides which changes of an upstream's state the log tells: each change of one that is mostly stable, and a
-/// summary of one that flaps.
+/// Decides which changes of a state the log tells: each change of one that is mostly stable, and a summary of one
+/// that flaps. Each upstream has one for up and down, and the gateway one for each alert and for its load state.
 ///
 /// Pure: times are arguments, since any fixed start.
 ///

@@ -4,4 +4,4 @@
 
 mod seq_window;
 
-pub use seq_window::{SEQ_WINDOW, SeqStatus, SeqWindow, SeqWindowError};
+pub use seq_window::{SEQ_RESTART_MAX, SEQ_WINDOW, SeqStatus, SeqWindow, SeqWindowError};

@@ -3,6 +3,12 @@ use std::fmt;
 /// Distance that a sender's batch numbers may run ahead of its oldest unsettled batch.
 pub const SEQ_WINDOW: u64 = 1024;
 
+/// Highest number at which a sender may begin anew, however far it is from what is settled.
+///
+/// A sender that has not stored its numbers continues with the time in nanoseconds, which is below this until the
+/// year 2116. As many numbers again, and more, stay free above it: no jump uses them up.
+pub const SEQ_RESTART_MAX: u64 = 1 << 62;
+
 const WORDS: usize = (SEQ_WINDOW / 64) as usize;
 
 /// Batches of one sender that have been seen.

@@ -95,6 +95,9 @@ impl fmt::Display for Fallback {
 // === impl Currency ===
 
 impl Currency {
+    /// The last one in the order of codes.
+    pub const LAST: Self = Self(*b"ZZZ");
+
     /// US dollar, the default.
     pub const USD: Self = Self(*b"USD");
 

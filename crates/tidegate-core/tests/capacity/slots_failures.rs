@@ -118,7 +118,7 @@ fn the_attempt_before_has_no_word_in_the_next() {
 fn what_was_cancelled_before_it_came_is_refused_and_its_slot_is_free() {
     let mut slots = ExecutorSlots::new(1, 0);
     let held = slots.reserve(&key("one"), 9 * S, Duration::ZERO).unwrap();
-    assert_eq!(slots.cancel(&key("one")), Cancelled::BeforeArrival);
+    assert_eq!(slots.cancel(&key("one")), Cancelled::Reserved);
     let late = slots.execute(&key("one"), 1, Some(held.fence), None, S);
     assert_eq!(late, Err(ExecuteRefused::Cancelled));
     assert_eq!(slots.occupancy(S).free(), 1);

@@ -281,9 +281,10 @@ impl World {
             Cancelled::Ended => {
                 assert!(self.started.contains_key(key) && !self.running.contains_key(key));
             }
-            Cancelled::BeforeArrival => {
+            was @ (Cancelled::Reserved | Cancelled::BeforeArrival) => {
                 assert!(!self.started.contains_key(key));
-                self.promised.remove(key);
+                // One that has expired may be held until the slots are looked at.
+                assert!(self.promised.remove(key).is_none() || was == Cancelled::Reserved);
                 self.cancelled.insert(key.clone());
             }
         }

@@ -41,12 +41,16 @@ fn signal() -> impl Strategy<Value = BackpressureSignal> {
 }
 
 fn hello() -> impl Strategy<Value = Hello> {
-    ("[a-zA-Z0-9._:@/-]{1,128}", prop::collection::vec(any::<u8>(), 1..=16), "[a-z0-9/. ]{0,100}")
-        .prop_map(|(sender, versions, software)| Hello {
+    let token = prop::option::of("[!-~]{16,512}");
+    let versions = prop::collection::vec(any::<u8>(), 1..=16);
+    ("[a-zA-Z0-9._:@/-]{1,128}", versions, "[a-z0-9/. ]{0,100}", token).prop_map(
+        |(sender, versions, software, token)| Hello {
             sender: sender.parse().expect("of the safe set"),
             versions,
             software,
-        })
+            token: token.map(|token| token.parse().expect("visible characters")),
+        },
+    )
 }
 
 fn welcome() -> impl Strategy<Value = Welcome> {

@@ -1,6 +1,7 @@
 use super::Origin;
 use super::errors::{ConfigError, ErrorList};
-use super::policies::{Anonymous, AuthorizationPolicy};
+use super::exposure;
+use super::policies::AuthorizationPolicy;
 use super::schema::{AnySetting, Setting, State};
 use super::table::Table;
 use std::net::SocketAddr;
@@ -12,10 +13,8 @@ pub fn run(table: &Table, errors: &mut ErrorList) {
         list.check_length(errors);
     }
     admission(table, errors);
-    exposure(table, errors);
-    loopback_only(table, errors);
+    exposure::run(table, errors);
     address_overlap(table, errors);
-    tls_pair(table, errors);
     upstream_count(table, errors);
     api_keys(table, errors);
     ingest(table, errors);
@@ -54,50 +53,6 @@ fn admission(table: &Table, errors: &mut ErrorList) {
     }
 }
 
-/// Every client that reaches the port can use the capacity behind it. The defaults admit every client and trust
-/// its headers, which is right on loopback and nowhere else.
-fn exposure(table: &Table, errors: &mut ErrorList) {
-    let (listen, anonymous) = (&table.listen.address, &table.claims.anonymous);
-    let (address, forwarded) = (listen.get(), &table.proxy.forwarded);
-    let has_clients = !table.client.entries.is_empty();
-    let is_open = listen.state.is_sound && !is_loopback(address);
-    let decision = |choices: &str| {
-        format!("a decision of yours while {} is {address}: {choices}", listen.state.key)
-    };
-    if is_open && !has_clients {
-        let allowed = "a loopback address while no client has a token: add a [[client]] with a \
-                       token, or listen on 127.0.0.1";
-        errors.push(listen.error(address.to_string(), allowed));
-    }
-    if is_open && has_clients && anonymous.state.is_missing() {
-        let choices = "\"refuse\", or the highest priority that clients without a token may claim";
-        errors.push(anonymous.error("nothing", decision(choices)));
-    }
-    if is_open && forwarded.state.is_missing() {
-        let choices = "\"replace\" when clients reach it directly, \"append\" behind another \
-                       proxy, or \"off\"";
-        errors.push(forwarded.error("nothing", decision(choices)));
-    }
-    if anonymous.state.is_sound && anonymous.get() == Anonymous::Refuse && !has_clients {
-        let allowed =
-            "\"high\", \"normal\" or \"low\" while there is no [[client]]: nobody could get in";
-        errors.push(anonymous.error("\"refuse\"", allowed));
-    }
-}
-
-/// Administration and ingestion know no tokens.
-fn loopback_only(table: &Table, errors: &mut ErrorList) {
-    let [_, admin, frames, lines] = addresses(table);
-    let tunnel = "a loopback address: reach it from elsewhere through a tunnel";
-    let senders = "a loopback address: its senders have no tokens; let them connect through a \
-                   tunnel or a proxy that authenticates them";
-    for (setting, allowed) in [(admin, tunnel), (frames, senders), (lines, senders)] {
-        if setting.state.is_sound && !is_loopback(setting.get()) {
-            errors.push(setting.error(setting.get().to_string(), allowed));
-        }
-    }
-}
-
 fn ingest(table: &Table, errors: &mut ErrorList) {
     let settings = &table.ingest;
     let (min, max) = (&settings.window_slots_min, &settings.window_slots_max);
@@ -115,6 +70,11 @@ fn ingest(table: &Table, errors: &mut ErrorList) {
             "at most {most}: half of {memory} ({memory_mib} MiB) has to hold a frame and a line of each"
         );
         errors.push(connections.error(connections.get().to_string(), allowed));
+    }
+    let has_tokens = !table.client.entries.is_empty() || !table.operator.entries.is_empty();
+    if settings.tokens_required.get() && !has_tokens {
+        let allowed = "false while there is no [[client]] and no [[operator]]: nobody could send";
+        errors.push(settings.tokens_required.error("true", allowed));
     }
 }
 
@@ -143,19 +103,6 @@ fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
     let (a_ip, b_ip) = (a.ip().to_canonical(), b.ip().to_canonical());
     let same_ip = a_ip == b_ip || a_ip.is_unspecified() || b_ip.is_unspecified();
     a.port() == b.port() && a.port() != 0 && same_ip
-}
-
-fn is_loopback(address: SocketAddr) -> bool {
-    address.ip().to_canonical().is_loopback()
-}
-
-fn tls_pair(table: &Table, errors: &mut ErrorList) {
-    let (cert, key) = (&table.listen.tls_cert.state, &table.listen.tls_key.state);
-    if cert.is_sound && key.is_sound && cert.is_given != key.is_given {
-        let (present, missing) = if cert.is_given { (cert, key) } else { (key, cert) };
-        let allowed = format!("the path of a file beside {}, or neither of them", present.key);
-        errors.push(ConfigError::new(&missing.key, &present.origin, "nothing", allowed));
-    }
 }
 
 /// A key that is never sent is a contradiction. A replacement without a key is not: it removes the header.

@@ -33,7 +33,8 @@ pub fn init_file() -> String {
 fn write_setting(text: &mut String, setting: &dyn AnySetting) {
     let field = setting.state();
     let names: Vec<_> = field.env_names().collect();
-    let flag = field.names.flag.map(|flag| format!("; flag: --{flag}")).unwrap_or_default();
+    let flags = [field.names.flag, field.names.off_flag].into_iter().flatten();
+    let flag: String = flags.map(|flag| format!("; flag: --{flag}")).collect();
     let default = setting.shown().map(|value| value.to_string());
     let default = default.or(field.example_toml()).unwrap_or_default();
     let note = match setting.preset(Role::Gate) {

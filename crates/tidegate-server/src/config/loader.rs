@@ -84,20 +84,26 @@ impl Loader {
     ///
     /// Every error of every layer, also of values that a later layer overrides.
     pub fn load(&self) -> Result<Loaded, ConfigErrors> {
+        let (loaded, errors) = self.load_with_errors();
+        errors.map_or(Ok(loaded), Err)
+    }
+
+    /// Reads and checks everything. The configuration has the default of each value that is wrong: use it only to
+    /// find further errors, such as those of the files that it names.
+    pub fn load_with_errors(&self) -> (Loaded, Option<ConfigErrors>) {
         let (mut table, mut errors) = (Table::new(), ErrorList::new());
         if let Some((path, contents)) = &self.file {
             read_file(path, contents, &mut table, &mut errors);
         }
         read_env(&self.env, &mut table, &mut errors);
         self.read_flags(&mut table, &mut errors);
-        table.fill();
+        table.fill(&self.env);
         checks::run(&table, &mut errors);
         if let Some(mode) = self.file_mode {
             checks::exposed_file(&table, mode, &mut errors);
         }
         let config = table.config(&self.env, &mut errors);
-        ConfigErrors::check(errors)?;
-        Ok(Loaded { config, origins: Effective::all(&table) })
+        (Loaded { config, origins: Effective::all(&table) }, ConfigErrors::check(errors).err())
     }
 
     fn read_flags(&self, table: &mut Table, errors: &mut ErrorList) {
@@ -155,7 +161,7 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         let mut table = Table::new();
-        table.fill();
+        table.fill(&BTreeMap::new());
         table.config(&BTreeMap::new(), &mut ErrorList::new())
     }
 }

@@ -7,6 +7,7 @@
 
 mod checks;
 mod errors;
+mod exposure;
 mod flags;
 mod init;
 mod layers;
@@ -17,6 +18,7 @@ mod renamed;
 mod schema;
 mod sections;
 mod show;
+mod state_folder;
 mod table;
 mod value;
 
@@ -27,12 +29,12 @@ pub use loader::{Loaded, Loader};
 pub use origin::Origin;
 pub use policies::{
     Anonymous, AuthorizationPolicy, ForwardedPolicy, HostPolicy, LoadSource, LocalExecutor,
-    LogFormat, NetworkUse, Orca, OverloadStatus,
+    LogFormat, NetworkUse, Orca, OverloadStatus, TlsMode,
 };
 pub use sections::{
-    AdmissionConfig, ClaimsConfig, Client, HeaderMatch, IngestConfig, ListenConfig, LogConfig,
-    Operator, ProxyConfig, QueueConfig, RouteRule, RoutingConfig, RuntimeEntry, TasksConfig,
-    TlsFiles,
+    AdmissionConfig, ClaimsConfig, Client, ExecutorEntry, HeaderMatch, IngestConfig, ListenConfig,
+    LogConfig, Operator, ProxyConfig, QueueConfig, RouteRule, RoutingConfig, RuntimeEntry,
+    TasksConfig, TlsFiles,
 };
 pub use show::{Effective, show_json, show_text};
 pub use table::{CONFIG_VARIABLE, Config};

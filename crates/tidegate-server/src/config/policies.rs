@@ -57,6 +57,14 @@ policies! {
         "replace" Replace,
     }
 
+    /// TLS of a port.
+    TlsMode {
+        /// With a certificate that is configured for the port or for all ports; plain text without one.
+        "auto" Auto,
+        /// Plain text, also beyond loopback.
+        "off" Off,
+    }
+
     /// Format of log lines.
     LogFormat {
         /// Text for people.

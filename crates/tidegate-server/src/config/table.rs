@@ -1,9 +1,11 @@
-use super::Origin;
 use super::errors::ErrorList;
 use super::schema::{AnyList, AnySetting, List, ListField, Record, env_name};
 use super::sections::*;
 use super::value::{Raw, UpstreamTarget};
+use super::{Origin, state_folder};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use tidegate::admission::Role;
 
 /// Environment variable that names the configuration file; the command line reads it.
@@ -18,6 +20,7 @@ macro_rules! table {
         /// Every setting and every list, with the values in force.
         pub struct Table {
             pub node: NodeSettings,
+            pub tls: TlsSettings,
             $( pub $section: $S, )*
             $( pub $list: List<$R>, )*
         }
@@ -32,6 +35,9 @@ macro_rules! table {
             pub role: Role,
             /// True if limits only count what they would refuse. Default false.
             pub dry_run: bool,
+            /// Folder of the stores that have no place of their own; `None` if nothing names one. The stores are
+            /// then in the working directory.
+            pub state_folder: Option<PathBuf>,
             $( #[doc = $sdoc] pub $section: $Public, )*
             /// Rules that give requests a priority or a model; the first that matches decides. Default none.
             pub routes: Vec<RouteRule>,
@@ -44,6 +50,7 @@ macro_rules! table {
             pub fn new() -> Self {
                 Self {
                     node: NodeSettings::new("", &Origin::Default),
+                    tls: TlsSettings::new("tls.", &Origin::Default),
                     $( $section: <$S>::new(concat!(stringify!($section), "."), &Origin::Default), )*
                     $( $list: List {
                         field: ListField {
@@ -57,12 +64,14 @@ macro_rules! table {
             /// The settings of all sections, in the order of the file.
             pub fn settings(&self) -> Vec<&dyn AnySetting> {
                 let mut settings = self.node.settings();
+                settings.extend(self.tls.settings());
                 $( settings.extend(self.$section.settings()); )*
                 settings
             }
 
             pub fn settings_mut(&mut self) -> Vec<&mut dyn AnySetting> {
                 let mut settings = self.node.settings_mut();
+                settings.extend(self.tls.settings_mut());
                 $( settings.extend(self.$section.settings_mut()); )*
                 settings
             }
@@ -82,10 +91,15 @@ macro_rules! table {
                 let mut config = Config {
                     role: self.node.role.get(),
                     dry_run: self.node.dry_run.get(),
+                    state_folder: self.node.state_folder.get(),
                     $( $section: self.$section.config(), )*
                     routes: routes(&self.route.entries, errors),
                     upstreams: upstreams(&self.upstream.entries, variables, errors),
                 };
+                config.listen.tls = self.listen.data_port().files(&self.tls);
+                config.listen.admin_tls = self.listen.admin_port().files(&self.tls);
+                config.ingest.frames_tls = self.ingest.frames_port().files(&self.tls);
+                config.ingest.lines_tls = self.ingest.lines_port().files(&self.tls);
                 let mut taken = Taken::default();
                 config.claims.clients =
                     clients(&self.client.entries, variables, &mut taken, errors);
@@ -93,12 +107,21 @@ macro_rules! table {
                     operators(&self.operator.entries, variables, &mut taken, errors);
                 let general = config.routing.thresholds;
                 config.routing.models = models(&self.model.entries, general, errors);
-                config.tasks.executors = executors(&self.executor.entries, errors);
+                config.tasks.executors = executors(&self.executor.entries, variables, errors);
                 config.tasks.runtimes = runtimes(&self.runtime.entries, errors);
+                config.tasks.node_ports = node_ports(&config);
                 config
             }
         }
     };
+}
+
+/// Ports of the listeners, as far as they are chosen before the start.
+fn node_ports(config: &Config) -> BTreeSet<u16> {
+    let (listen, ingest) = (&config.listen, &config.ingest);
+    let addresses =
+        [listen.address, listen.admin_address, ingest.frames_address, ingest.lines_address];
+    addresses.iter().map(SocketAddr::port).filter(|port| *port != 0).collect()
 }
 
 table! {
@@ -174,7 +197,7 @@ impl Table {
     }
 
     /// Applies the presets of the role, and defaults that depend on other settings.
-    pub fn fill(&mut self) {
+    pub fn fill(&mut self, env: &BTreeMap<String, String>) {
         let role = self.node.role.get();
         for setting in self.settings_mut() {
             setting.fill(role);
@@ -184,6 +207,59 @@ impl Table {
         if global.state.is_given && !reserve.state.is_given {
             reserve.accept(Raw::Untyped(&(global.get() / 10).to_string()));
             reserve.state.origin = Origin::Default;
+        }
+        self.fill_parts();
+        self.fill_state(env);
+    }
+
+    /// Moves the stores without a place of their own into the state folder.
+    fn fill_state(&mut self, env: &BTreeMap<String, String>) {
+        let given = &mut self.node.state_folder;
+        if let (true, Some((folder, origin))) =
+            (given.state.is_missing(), state_folder::from_env(env))
+            && given.accept(Raw::Untyped(&folder.to_string_lossy()))
+        {
+            given.state.origin = origin;
+        }
+        let Some(folder) = given.get() else { return };
+        let origin = given.state.origin.clone();
+        for (store, name) in [
+            (&mut self.ingest.store, state_folder::USAGE),
+            (&mut self.tasks.store, state_folder::TASKS),
+        ] {
+            let path = folder.join(name);
+            if store.state.is_missing() && store.accept(Raw::Untyped(&path.to_string_lossy())) {
+                store.state.origin = origin.clone();
+            }
+        }
+        let (key, path) = (&mut self.tasks.env_key_file, folder.join(state_folder::ENV_KEY));
+        if key.state.is_missing() && key.accept(Raw::Untyped(&path.to_string_lossy())) {
+            key.state.origin = origin;
+        }
+    }
+
+    /// Turns ingestion and tasks off behind a gateway to upstreams, unless a layer asks for them by any of their
+    /// settings: such a gateway opens no port and runs no code that its operator did not mention.
+    fn fill_parts(&mut self) {
+        if self.upstream.entries.is_empty() {
+            return;
+        }
+        let is_asked = |section: &str| {
+            let settings = self.settings().into_iter().map(AnySetting::state);
+            let mut of_section = settings.filter(|state| state.section() == Some(section));
+            // A refused value is an intention too; its error is reported.
+            of_section.any(|state| !state.is_missing())
+        };
+        let tasks = is_asked("tasks")
+            || !self.executor.entries.is_empty()
+            || !self.runtime.entries.is_empty();
+        let ingest = is_asked("ingest");
+        for (enabled, is_asked) in
+            [(&mut self.tasks.enabled, tasks), (&mut self.ingest.enabled, ingest)]
+        {
+            if !is_asked {
+                enabled.accept(Raw::Untyped("false"));
+            }
         }
     }
 }

@@ -1,3 +1,4 @@
+use super::buffer::{ResponseBuffer, Waiting};
 use crate::http::client::{BodyRate, UploadWatch};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -22,6 +23,10 @@ pub struct Activity {
     streams: Mutex<Vec<Weak<dyn ResponseStream>>>,
     /// The requests whose bodies are still coming.
     uploads: Mutex<Vec<Weak<UploadWatch>>>,
+    /// Bytes of the responses of HTTP/1.1 that the client has not taken.
+    buffer: Arc<ResponseBuffer>,
+    /// The same of each response on a stream of its own.
+    stream_buffers: Mutex<Vec<Weak<ResponseBuffer>>>,
     /// The task of the connection once its protocol was switched.
     tunnel: Mutex<Option<JoinHandle<()>>>,
     switched: AtomicBool,
@@ -55,9 +60,9 @@ pub struct ActiveExchange {
 // === impl Activity ===
 
 impl Activity {
-    /// A connection on which nothing has happened yet.
+    /// A connection on which nothing has happened yet, with the buffer of its responses.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(buffer: ResponseBuffer) -> Self {
         Self {
             start: Instant::now(),
             exchanges: AtomicU32::new(0),
@@ -70,6 +75,8 @@ impl Activity {
             waker: Mutex::new(None),
             streams: Mutex::new(Vec::new()),
             uploads: Mutex::new(Vec::new()),
+            buffer: Arc::new(buffer),
+            stream_buffers: Mutex::new(Vec::new()),
             tunnel: Mutex::new(None),
             switched: AtomicBool::new(false),
         }
@@ -183,6 +190,28 @@ impl Activity {
         });
     }
 
+    /// The buffer of the next response.
+    pub(super) fn response_buffer(&self, on_stream: bool) -> Arc<ResponseBuffer> {
+        if !on_stream {
+            return Arc::clone(&self.buffer);
+        }
+        let buffer = Arc::new(self.buffer.of_stream());
+        let mut buffers = lock(&self.stream_buffers);
+        if buffers.len() == buffers.capacity() {
+            buffers.retain(|buffer| buffer.strong_count() > 0);
+        }
+        buffers.push(Arc::downgrade(&buffer));
+        buffer
+    }
+
+    /// The bytes that the client does not take; `None` if it takes all.
+    #[must_use]
+    pub fn waiting(&self) -> Option<Waiting> {
+        let streams = lock(&self.stream_buffers);
+        let streams = streams.iter().filter_map(|buffer| buffer.upgrade()?.waiting());
+        self.buffer.waiting().into_iter().chain(streams).reduce(Waiting::and)
+    }
+
     /// Switches to a tunnel: the connection's task ends when this does.
     pub(super) fn switch_to(&self, tunnel: JoinHandle<()>) {
         self.switched.store(true, Ordering::Relaxed);
@@ -202,21 +231,22 @@ impl Activity {
     pub(super) fn note_written(&self, bytes: usize) {
         self.written.fetch_add(bytes as u64, Ordering::Relaxed);
         self.write_blocked.store(false, Ordering::Relaxed);
+        self.buffer.note_sent(bytes);
+    }
+
+    /// Notes that everything was written that there was to write.
+    pub(super) fn note_flushed(&self) {
+        self.buffer.note_flushed();
     }
 
     pub(super) fn note_write_blocked(&self) {
         self.write_blocked.store(true, Ordering::Relaxed);
+        self.buffer.note_blocked();
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Default for Activity {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 // === impl ActiveExchange ===

@@ -6,7 +6,9 @@ use crate::config::Config;
 use crate::http::admission::Admission;
 use crate::http::client::Connector;
 use crate::http::error_response::{ResponseFormat, Unread};
+use crate::http::tls::{TlsPort, reload_forever};
 use crate::http::{Handler, HttpPort, Port, ResponseBody};
+use crate::pulse::Pulse;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use std::sync::Arc;
@@ -21,6 +23,11 @@ pub struct ControlThread {
     pub fleet: Arc<Fleet>,
     pub control: Arc<ControlPlane>,
     pub connector: Connector,
+    pub pulse: Pulse,
+    /// TLS of the admin port.
+    pub tls: Option<Arc<TlsPort>>,
+    /// TLS of the ports whose certificates this thread reloads.
+    pub reloaded: Vec<Arc<TlsPort>>,
 }
 
 // === impl ControlThread ===
@@ -28,7 +35,8 @@ pub struct ControlThread {
 impl ControlThread {
     /// Runs until it is stopped.
     pub async fn run(self, listener: TcpListener, stop: oneshot::Receiver<()>) {
-        let Self { config, admission, fleet, control, connector } = self;
+        let Self { config, admission, fleet, control, connector, pulse, tls, reloaded } = self;
+        pulse.beat_here();
         let settings = &config.admission;
         let observer = Observer::new(RetryAdvisor::new(), settings.warn_threshold);
         tokio::spawn(observe_forever(observer, admission, Arc::clone(control.alerts())));
@@ -36,11 +44,12 @@ impl ControlThread {
         tokio::spawn(watch_forever(Arc::clone(&fleet), scraper, config.routing.clone()));
         tokio::spawn(watch_upstreams(Arc::clone(&fleet), Arc::clone(control.slow())));
         tokio::spawn(probe_forever(fleet, connector, config.proxy.health_interval));
+        tokio::spawn(reload_forever(reloaded));
         let answer_one = move |request: Request<Incoming>| {
             let control = Arc::clone(&control);
             async move { answer_operator(&control, request).await }
         };
-        let port = HttpPort::admin(config.listen.header_timeout);
+        let port = HttpPort::admin(config.listen.header_timeout).tls(tls);
         tokio::select! {
             () = port.serve(listener, answer_one) => {}
             // The sender is dropped or used when the gateway ends; both mean the same.

@@ -4,14 +4,16 @@
 
 pub(crate) mod activity;
 pub mod admin;
+mod buffer;
 mod control_thread;
 pub mod decision_log;
 mod listener;
 pub mod load;
 pub mod proxy;
+mod reserve;
 mod start;
 pub mod telemetry;
 pub mod upstream;
 
 pub use admin::NodeParts;
-pub use start::{Drained, Gateway, GatewayError};
+pub use start::{Drained, Gateway, GatewayError, GatewayPulse};

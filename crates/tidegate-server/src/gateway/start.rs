@@ -1,14 +1,16 @@
 use super::admin::{ControlPlane, NodeParts};
+use super::buffer::BufferBudget;
 use super::control_thread::ControlThread;
 use super::listener::{Acceptor, IoThread};
 use super::proxy::Proxy;
 use super::telemetry::{IoThreads, MetricsSnapshot};
 use super::upstream::{Fleet, FleetError};
-use crate::config::{Config, Scheme};
+use crate::config::{Config, ListenConfig, Scheme};
 use crate::http::Phase;
 use crate::http::admission::Admission;
 use crate::http::client::Connector;
-use crate::http::tls::{TlsSetupError, server_acceptor};
+use crate::http::tls::{EITHER, PortFiles, TlsPort, TlsSetupError, TlsSetupErrors};
+use crate::pulse::Pulse;
 use socket2::SockRef;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
@@ -30,6 +32,7 @@ pub struct Gateway {
     acceptor: JoinHandle<()>,
     control: JoinHandle<()>,
     stop_control: oneshot::Sender<()>,
+    control_pulse: Pulse,
     address: SocketAddr,
     admin_address: SocketAddr,
 }
@@ -41,6 +44,13 @@ struct Parts {
     threads: Arc<IoThreads>,
     control: Arc<ControlPlane>,
     proxy: Proxy,
+}
+
+/// The signs of life of a gateway's threads, also after it was handed to whoever shuts it down.
+#[derive(Clone, Debug)]
+pub struct GatewayPulse {
+    control: Pulse,
+    threads: Arc<IoThreads>,
 }
 
 /// The outcome of a shutdown.
@@ -65,9 +75,12 @@ pub enum GatewayError {
         /// Why it can't.
         source: io::Error,
     },
-    /// TLS files are missing or wrong.
+    /// The authorities for upstreams can't be read.
     #[error(transparent)]
     Tls(#[from] TlsSetupError),
+    /// TLS files of the ports are missing or wrong.
+    #[error(transparent)]
+    PortTls(#[from] TlsSetupErrors),
     /// The upstreams can't be as configured.
     #[error(transparent)]
     Fleet(#[from] FleetError),
@@ -105,15 +118,17 @@ impl Gateway {
     /// # Errors
     ///
     /// As [`start`](Self::start).
-    pub fn start_with(config: Config, node: NodeParts) -> Result<Self, GatewayError> {
+    pub fn start_with(config: Config, mut node: NodeParts) -> Result<Self, GatewayError> {
+        let [tls, admin_tls] = ports_tls(&config.listen)?;
         let listener = bind(config.listen.address, "--listen")?;
         let admin = bind(config.listen.admin_address, "--admin-listen")?;
         let (address, admin_address) = (listener.local_addr()?, admin.local_addr()?);
-        let tls = config.listen.tls.as_ref().map(server_acceptor).transpose()?;
         let any_https = config.upstreams.iter().any(|target| target.scheme == Scheme::Https);
         let connector = Connector::new(&config.proxy, any_https)?;
         let config = Arc::new(config);
         let (phase, phase_seen) = watch::channel(Phase::Serving);
+        let own_tls: Vec<_> = tls.iter().chain(&admin_tls).cloned().collect();
+        node.tls.extend(own_tls.iter().cloned());
         let parts = Parts::new(&config, &phase_seen, node)?;
 
         let mut inboxes = Vec::new();
@@ -132,12 +147,16 @@ impl Gateway {
         let acceptor = Acceptor::new(&config, Arc::clone(&parts.threads), inboxes, policy);
         let acceptor = start_acceptor(listener, acceptor, phase_seen)?;
         let (stop_control, stop) = oneshot::channel();
+        let control_pulse = Pulse::new();
         let control_thread = ControlThread {
             config: Arc::clone(&config),
             admission: Arc::clone(&parts.admission),
             fleet: Arc::clone(&parts.fleet),
             control: Arc::clone(&parts.control),
             connector,
+            pulse: control_pulse.clone(),
+            tls: admin_tls,
+            reloaded: own_tls,
         };
         let control = start_control(admin, control_thread, stop)?;
         Ok(Self {
@@ -148,6 +167,7 @@ impl Gateway {
             acceptor,
             control,
             stop_control,
+            control_pulse,
             address,
             admin_address,
         })
@@ -201,6 +221,15 @@ impl Gateway {
         self.parts.threads.connections().collect()
     }
 
+    /// The signs of life of its control thread and its io threads.
+    #[must_use]
+    pub fn pulse(&self) -> GatewayPulse {
+        GatewayPulse {
+            control: self.control_pulse.clone(),
+            threads: Arc::clone(&self.parts.threads),
+        }
+    }
+
     /// Stops taking connections, finishes what is under way within the grace time, and waits for the end.
     pub fn shutdown(self) -> Drained {
         self.phase.send_replace(Phase::Draining);
@@ -210,6 +239,16 @@ impl Gateway {
         let _ = self.stop_control.send(());
         let _ = self.control.join();
         Drained { cut }
+    }
+}
+
+// === impl GatewayPulse ===
+
+impl GatewayPulse {
+    /// Time since the last sign of life of the thread that has been silent for longest.
+    #[must_use]
+    pub fn silence(&self) -> Duration {
+        self.control.silence().max(self.threads.silence())
     }
 }
 
@@ -223,7 +262,8 @@ impl Parts {
     ) -> Result<Self, GatewayError> {
         let admission = Arc::new(Admission::new(config));
         let fleet = Arc::new(Fleet::new(config)?);
-        let threads = Arc::new(IoThreads::new(config.listen.threads));
+        let buffers = BufferBudget::new(config.listen.threads, config.proxy.buffer_bytes);
+        let threads = Arc::new(IoThreads::new(config.listen.threads, buffers));
         let control = Arc::new(ControlPlane::new(
             Arc::clone(config),
             Arc::clone(&admission),
@@ -241,6 +281,14 @@ impl Parts {
         );
         Ok(Self { admission, fleet, threads, control, proxy })
     }
+}
+
+/// TLS of the gateway's ports.
+pub(crate) fn ports_tls(
+    listen: &ListenConfig,
+) -> Result<[Option<Arc<TlsPort>>; 2], TlsSetupErrors> {
+    let port = |name, files| PortFiles { name, files, protocols: &EITHER };
+    TlsPort::load([port("data", listen.tls.as_ref()), port("admin", listen.admin_tls.as_ref())])
 }
 
 fn start_acceptor(

@@ -1,6 +1,7 @@
 use super::ResponseBody;
 use super::error_response::{ErrorKind, ErrorResponse};
 use http::Response;
+use std::net::SocketAddr;
 use tidegate::admission::MessageKind;
 
 /// An endpoint of the control plane.
@@ -73,6 +74,14 @@ impl Handler {
         }
     }
 
+    /// Returns true if an admin port at this address answers without a token: health everywhere, and scrapes on
+    /// loopback, where a scraper needs no token that could change something.
+    #[must_use]
+    pub fn is_open_at(self, admin: SocketAddr) -> bool {
+        let is_local = admin.ip().to_canonical().is_loopback();
+        !self.is_telling() || (self == Self::Metrics && is_local)
+    }
+
     /// Returns true if only the operators' port has the endpoint. On the data port its path is an upstream's.
     #[must_use]
     pub const fn is_operators_alone(self) -> bool {
@@ -117,6 +126,24 @@ mod tests {
             assert_eq!(Handler::of(handler.path()), Some(handler));
             assert_eq!(handler.kind().class(), MessageClass::Control, "{handler:?}");
             assert_eq!(handler.kind().class().priority(), MessagePriority::Critical, "{handler:?}");
+        }
+    }
+
+    #[test]
+    fn beyond_loopback_health_alone_is_open() {
+        for (admin, open) in [
+            ("127.0.0.1:1", &[Handler::HealthLive, Handler::HealthReady, Handler::Metrics][..]),
+            (
+                "[::ffff:127.0.0.1]:1",
+                &[Handler::HealthLive, Handler::HealthReady, Handler::Metrics],
+            ),
+            ("0.0.0.0:1", &[Handler::HealthLive, Handler::HealthReady]),
+            ("[::]:1", &[Handler::HealthLive, Handler::HealthReady]),
+        ] {
+            let admin: SocketAddr = admin.parse().unwrap();
+            let is_open = |handler: &Handler| handler.is_open_at(admin);
+            let found: Vec<_> = Handler::ALL.into_iter().filter(is_open).collect();
+            assert_eq!(found, open, "{admin}");
         }
     }
 

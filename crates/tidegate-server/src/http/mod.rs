@@ -12,7 +12,7 @@ mod extension;
 mod handlers;
 mod histogram;
 mod phase;
-mod port;
+pub(crate) mod port;
 mod process_metrics;
 pub(crate) mod read_body;
 mod rejection;
@@ -30,4 +30,8 @@ pub use phase::Phase;
 pub use port::HttpPort;
 pub(crate) use process_metrics::write_process;
 pub use rejection::{Rejection, RejectionCause, RejectionReason, WaitForecast};
-pub use tls::TlsSetupError;
+pub use tls::{
+    ClientIdentity, ClientTls, TlsFault, TlsSetupError, TlsSetupErrors, check_tls_files,
+};
+/// The stream of a connection that [`ClientTls`] has opened.
+pub use tokio_rustls::client::TlsStream;

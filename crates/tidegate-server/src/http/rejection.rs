@@ -119,6 +119,12 @@ impl Rejection {
         Self { cause, retry_after, upstream: None }
     }
 
+    /// The refusal of a connection beyond the limit: connections come and go within a second.
+    #[must_use]
+    pub const fn connection_limit() -> Self {
+        Self::new(RejectionCause::ConnectionLimit, Duration::from_secs(1))
+    }
+
     /// The reason's name in metrics, the decision log and responses.
     #[must_use]
     pub const fn reason(&self) -> RejectionReason {

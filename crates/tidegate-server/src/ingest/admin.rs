@@ -3,7 +3,9 @@ use super::{Flushed, Ingest, IngestError, IngestView, UsageError, usage_answer, 
 use crate::config::Config;
 use crate::http::admission::Classifier;
 use crate::http::error_response::{ResponseFormat, Unread};
+use crate::http::tls::{EITHER, PortFiles, TlsPort, TlsSetupErrors, reload_forever, write_tls};
 use crate::http::{Exposition, Handler, HttpPort, ResponseBody, response, write_process};
+use crate::pulse::Pulse;
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use serde_json::json;
@@ -21,6 +23,7 @@ pub struct IngestNode {
     admin_address: SocketAddr,
     admin: JoinHandle<()>,
     stop_admin: oneshot::Sender<()>,
+    pulse: Pulse,
 }
 
 // === impl IngestNode ===
@@ -32,18 +35,31 @@ impl IngestNode {
     ///
     /// When a port, the store or the tariffs can't be had, or the system refuses. Nothing is left running.
     pub fn start(config: &Config) -> Result<Self, IngestError> {
+        let [admin_tls, ..] = ports_tls(config)?;
         let listener = bind(config.listen.admin_address, "--admin-listen")?;
         let admin_address = listener.local_addr()?;
-        let ingest = Ingest::start(&config.ingest)?;
+        let ingest = Ingest::start(config)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (view, header_timeout) = (Arc::clone(ingest.view()), config.listen.header_timeout);
-        let classifier = Arc::new(Classifier::new(config));
+        let mut tls = ingest.tls().to_vec();
+        tls.extend(admin_tls.clone());
+        let state = Admin {
+            view: Arc::clone(ingest.view()),
+            classifier: Classifier::new(config),
+            started: SystemTime::now(),
+            address: admin_address,
+            tls,
+        };
+        let port = HttpPort::admin(config.listen.header_timeout).tls(admin_tls.clone());
         let (stop_admin, stop) = oneshot::channel();
+        let pulse = Pulse::new();
+        let beating = pulse.clone();
         let admin =
             thread::Builder::new().name("tidegate-control".to_owned()).spawn(move || {
                 runtime.block_on(async {
+                    beating.beat_here();
+                    tokio::spawn(reload_forever(admin_tls.into_iter().collect()));
                     tokio::select! {
-                        () = serve(listener, header_timeout, view, classifier) => {}
+                        () = state.serve(listener, port) => {}
                         // Dropped or used, it means the same.
                         _ = stop => {}
                     }
@@ -51,13 +67,19 @@ impl IngestNode {
                 // A sum that somebody asked for and nobody waits for any more.
                 runtime.shutdown_timeout(Duration::from_secs(1));
             })?;
-        Ok(Self { ingest, admin_address, admin, stop_admin })
+        Ok(Self { ingest, admin_address, admin, stop_admin, pulse })
     }
 
     /// The address of the admin port.
     #[must_use]
     pub fn admin_address(&self) -> SocketAddr {
         self.admin_address
+    }
+
+    /// The signs of life of its control thread.
+    #[must_use]
+    pub fn pulse(&self) -> Pulse {
+        self.pulse.clone()
     }
 
     /// The view of the ingestion.
@@ -75,48 +97,73 @@ impl IngestNode {
     }
 }
 
-async fn serve(
-    listener: StdTcpListener,
-    header_timeout: Duration,
-    view: Arc<IngestView>,
-    classifier: Arc<Classifier>,
-) {
-    let started = SystemTime::now();
-    let listener = match TcpListener::from_std(listener) {
-        Ok(listener) => listener,
-        Err(error) => return tracing::error!(%error, "the admin port can't be served"),
-    };
-    let answer_one = move |request: Request<Incoming>| {
-        let (view, classifier) = (Arc::clone(&view), Arc::clone(&classifier));
-        async move { answer(&view, &classifier, started, &request).await }
-    };
-    HttpPort::admin(header_timeout).serve(listener, answer_one).await;
+/// TLS of the admin port and of the ports of the ingestion.
+fn ports_tls(config: &Config) -> Result<[Option<Arc<TlsPort>>; 3], TlsSetupErrors> {
+    let (listen, ingest) = (&config.listen, &config.ingest);
+    let plain = |name, files| PortFiles { name, files, protocols: &[] };
+    TlsPort::load([
+        PortFiles { name: "admin", files: listen.admin_tls.as_ref(), protocols: &EITHER },
+        // The ingestion loads its own again; what is wrong with all of them is told at once.
+        plain("frames", ingest.frames_tls.as_ref()),
+        plain("lines", ingest.lines_tls.as_ref()),
+    ])
 }
 
-async fn answer(
-    view: &IngestView,
-    classifier: &Classifier,
+/// State of the admin port.
+struct Admin {
+    view: Arc<IngestView>,
+    classifier: Classifier,
     started: SystemTime,
-    request: &Request<Incoming>,
-) -> Response<ResponseBody> {
-    let format = ResponseFormat::of(request);
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return format.fit(Handler::read_only(), Unread::Some);
+    /// The address of the port.
+    address: SocketAddr,
+    tls: Vec<Arc<TlsPort>>,
+}
+
+// === impl Admin ===
+
+impl Admin {
+    async fn serve(self, listener: StdTcpListener, port: HttpPort) {
+        let listener = match TcpListener::from_std(listener) {
+            Ok(listener) => listener,
+            Err(error) => return tracing::error!(%error, "the admin port can't be served"),
+        };
+        let admin = Arc::new(self);
+        let answer_one = move |request: Request<Incoming>| {
+            let admin = Arc::clone(&admin);
+            async move { admin.answer(&request).await }
+        };
+        port.serve(listener, answer_one).await;
     }
-    let handler = Handler::of(request.uri().path());
-    let is_open = handler.is_none_or(|it| it == Handler::Metrics || !it.is_telling());
-    if !is_open && let Err(unauthorized) = classifier.require_operator(request.headers()) {
-        return format.fit(unauthorized.respond(format), Unread::None);
+
+    async fn answer(&self, request: &Request<Incoming>) -> Response<ResponseBody> {
+        let format = ResponseFormat::of(request);
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return format.fit(Handler::read_only(), Unread::Some);
+        }
+        let handler = Handler::of(request.uri().path());
+        let is_open = handler.is_none_or(|it| it.is_open_at(self.address));
+        if !is_open && let Err(unauthorized) = self.classifier.require_operator(request.headers()) {
+            return format.fit(unauthorized.respond(format), Unread::None);
+        }
+        let view = &*self.view;
+        let response = match handler {
+            Some(Handler::HealthLive) => live(view),
+            Some(Handler::HealthReady) => ready(view),
+            Some(Handler::Metrics) => response::metrics(self.metrics()),
+            Some(Handler::Stats) => stats(view, self.started),
+            Some(Handler::Usage) => usage(Some(view), request.uri().query(), None).await,
+            Some(Handler::BusyThreshold | Handler::Decisions) | None => Handler::not_found(),
+        };
+        format.fit(response, Unread::None)
     }
-    let response = match handler {
-        Some(Handler::HealthLive) => live(view),
-        Some(Handler::HealthReady) => ready(view),
-        Some(Handler::Metrics) => response::metrics(metrics(view, started)),
-        Some(Handler::Stats) => stats(view, started),
-        Some(Handler::Usage) => usage(Some(view), request.uri().query(), None).await,
-        Some(Handler::BusyThreshold | Handler::Decisions) | None => Handler::not_found(),
-    };
-    format.fit(response, Unread::None)
+
+    fn metrics(&self) -> String {
+        let mut out = Exposition::default();
+        write_metrics(&mut out, &self.view.stats());
+        write_tls(&mut out, &self.tls);
+        write_process(&mut out, self.started);
+        out.finish()
+    }
 }
 
 fn live(view: &IngestView) -> Response<ResponseBody> {
@@ -141,13 +188,6 @@ fn stats(view: &IngestView, started: SystemTime) -> Response<ResponseBody> {
         "ingest": view.stats(),
     });
     response::json(&body)
-}
-
-fn metrics(view: &IngestView, started: SystemTime) -> String {
-    let mut out = Exposition::default();
-    write_metrics(&mut out, &view.stats());
-    write_process(&mut out, started);
-    out.finish()
 }
 
 /// Answers a request for sums of usage, of these tenants alone if there are any.

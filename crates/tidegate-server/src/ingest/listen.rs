@@ -1,16 +1,23 @@
 use super::connections::ConnectionSlot;
 use super::serve::{SenderContext, serve};
 use super::stop::Stop;
+use crate::http::port::AcceptErrors;
+use crate::http::tls::TlsPort;
 use crate::http::wire;
-use std::time::Duration;
+use std::sync::Arc;
 use tidegate::pipeline::Protocol;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
 
 /// Takes connections of one protocol until told to stop, then waits for those that are open.
-pub async fn listen(listener: TcpListener, protocol: Protocol, context: SenderContext) {
+pub async fn listen(
+    listener: TcpListener,
+    protocol: Protocol,
+    context: SenderContext,
+    tls: Option<Arc<TlsPort>>,
+) {
     let mut serving = JoinSet::new();
+    let mut errors = AcceptErrors::new(protocol.name());
     let mut stopping = context.stopping.clone();
     loop {
         tokio::select! {
@@ -29,17 +36,26 @@ pub async fn listen(listener: TcpListener, protocol: Protocol, context: SenderCo
                         tracing::debug!(%error, %peer, "a sender left before it was served");
                         continue;
                     }
-                    let context = context.clone();
+                    let (context, tls) = (context.clone(), tls.clone());
                     serving.spawn(async move {
-                        serve(tcp, peer, protocol, context).await;
+                        match tls {
+                            None => serve(tcp.into_split(), peer, &slot, context).await,
+                            Some(tls) => {
+                                let mut stopping = context.stopping.clone();
+                                let stream = tokio::select! {
+                                    stream = tls.accept(tcp, context.idle_timeout) => stream,
+                                    () = slot.peer().evicted() => None,
+                                    _ = stopping.wait_for(|stop| *stop >= Stop::Drain) => None,
+                                };
+                                if let Some(stream) = stream {
+                                    serve(tokio::io::split(stream), peer, &slot, context).await;
+                                }
+                            }
+                        }
                         drop(slot);
                     });
                 }
-                Err(error) => {
-                    tracing::warn!(%error, protocol = protocol.name(), "could not accept a sender");
-                    // Out of descriptors or memory: accepting again at once would spin.
-                    sleep(Duration::from_millis(100)).await;
-                }
+                Err(error) => errors.pause_after(&error).await,
             }
         }
     }

@@ -8,6 +8,7 @@ mod extension;
 mod listen;
 mod metrics;
 mod retention;
+mod sender_tokens;
 mod serve;
 mod start;
 mod stats;

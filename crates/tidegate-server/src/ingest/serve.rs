@@ -1,20 +1,28 @@
-use super::connections::Connections;
+use super::connections::{ConnectionSlot, Connections, Peer};
+use super::sender_tokens::SenderTokens;
 use super::stop::Stop;
 use bytes::{Bytes, BytesMut};
+use std::future::{pending, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 use tidegate::pipeline::{Connection, Entrance, Protocol};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead as _, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, ReadHalf};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::server::TlsStream;
 
 /// The most that is read at once: a quarter of the smallest window's bytes, so that senders alternate also
 /// when there is hardly any room.
 const CHUNK: usize = 16 * 1024;
+
+/// Longest time until a peer that needs a token has shown it: as long as a handshake of TLS may take.
+const IDENTITY_WITHIN: Duration = Duration::from_secs(10);
 
 /// Context of every connection of the ingestion.
 #[derive(Clone, Debug)]
@@ -24,6 +32,7 @@ pub struct SenderContext {
     pub connections_max: usize,
     pub idle_timeout: Duration,
     pub write_timeout: Duration,
+    pub access: Arc<SenderTokens>,
     pub stopping: watch::Receiver<Stop>,
 }
 
@@ -36,21 +45,38 @@ enum End {
     Broken,
     /// The peer sent nothing for too long.
     Idle,
+    /// The peer did not show who it is in time, or before others needed the connection.
+    Unknown,
     /// The pipeline has ended it: its framing is broken, or another one speaks for its sender.
     Cut,
     /// The process stops.
     Stopping,
 }
 
+/// The side of a connection that bytes come from.
+pub trait ChunkRead {
+    /// Waits for bytes, at most [`CHUNK`]; `None` at the end.
+    async fn chunk(&mut self, buffer: &mut BytesMut) -> io::Result<Option<Bytes>>;
+}
+
 /// Reads a connection into the pipeline and writes what the pipeline answers, to its end.
-pub async fn serve(tcp: TcpStream, peer: SocketAddr, protocol: Protocol, context: SenderContext) {
+pub async fn serve<R: ChunkRead, W: AsyncWrite + Unpin>(
+    (reader, writer): (R, W),
+    peer: SocketAddr,
+    slot: &ConnectionSlot,
+    context: SenderContext,
+) {
+    let protocol = slot.protocol();
     let connection = context.entrance.connect(peer, protocol);
-    let (reader, writer) = tcp.into_split();
+    slot.peer().set_connection(&connection);
     let writing = write(writer, Arc::clone(&connection), context.write_timeout);
     let reading = async {
-        let end = read(reader, &connection, &context).await;
+        let end = tokio::select! {
+            end = read(reader, &connection, &context) => end,
+            () = unknown(slot.peer(), context.access.needs_token(protocol)) => End::Unknown,
+        };
         // What came whole is worth keeping. Only frames are sent again, and only their answers need a reader.
-        if protocol == Protocol::Frames && matches!(end, End::Broken | End::Idle) {
+        if protocol == Protocol::Frames && matches!(end, End::Broken | End::Idle | End::Unknown) {
             connection.cut();
         }
         if end != End::Eof {
@@ -62,8 +88,23 @@ pub async fn serve(tcp: TcpStream, peer: SocketAddr, protocol: Protocol, context
     tokio::join!(reading, writing);
 }
 
+/// Waits until a peer has to go that has not shown who it is: to make room, or after a while where it needs a
+/// token.
+async fn unknown(peer: &Peer, needs_token: bool) {
+    let in_time = async {
+        sleep(IDENTITY_WITHIN).await;
+        if !(needs_token && peer.is_unknown()) {
+            pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = peer.evicted() => {}
+        () = in_time => {}
+    }
+}
+
 async fn read(
-    mut reader: OwnedReadHalf,
+    mut reader: impl ChunkRead,
     connection: &Arc<Connection>,
     context: &SenderContext,
 ) -> End {
@@ -74,7 +115,10 @@ async fn read(
             biased;
             () = connection.until_cut() => return End::Cut,
             _ = stopping.wait_for(|stop| *stop >= Stop::Drain) => return End::Stopping,
-            chunk = timeout(context.idle_timeout, fill(&mut reader, &mut buffer)) => chunk,
+            chunk = async {
+                connection.until_released().await;
+                timeout(context.idle_timeout, reader.chunk(&mut buffer)).await
+            } => chunk,
         };
         match chunk {
             Ok(Ok(Some(chunk))) => {
@@ -114,9 +158,39 @@ async fn fill(reader: &mut OwnedReadHalf, buffer: &mut BytesMut) -> io::Result<O
     Ok(Some(std::mem::take(buffer).freeze()))
 }
 
-async fn write(mut writer: OwnedWriteHalf, connection: Arc<Connection>, write_timeout: Duration) {
+impl ChunkRead for OwnedReadHalf {
+    async fn chunk(&mut self, buffer: &mut BytesMut) -> io::Result<Option<Bytes>> {
+        fill(self, buffer).await
+    }
+}
+
+/// TLS has no readiness to wait for, and so needs the buffer before it knows of any bytes: that of the stack, in
+/// each poll, as a connection that says nothing needs none.
+impl ChunkRead for ReadHalf<TlsStream<TcpStream>> {
+    async fn chunk(&mut self, _buffer: &mut BytesMut) -> io::Result<Option<Bytes>> {
+        poll_fn(|cx| {
+            let mut stack = [0; CHUNK];
+            let mut chunk = ReadBuf::new(&mut stack);
+            ready!(Pin::new(&mut *self).poll_read(cx, &mut chunk))?;
+            let bytes = chunk.filled();
+            Poll::Ready(Ok((!bytes.is_empty()).then(|| Bytes::copy_from_slice(bytes))))
+        })
+        .await
+    }
+}
+
+async fn write(
+    mut writer: impl AsyncWrite + Unpin,
+    connection: Arc<Connection>,
+    write_timeout: Duration,
+) {
     while let Some(bytes) = connection.next_reply().await {
-        match timeout(write_timeout, writer.write_all(&bytes)).await {
+        let written = async {
+            writer.write_all(&bytes).await?;
+            // TLS may still have a part of it.
+            writer.flush().await
+        };
+        match timeout(write_timeout, written).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 tracing::debug!(%error, peer = %connection.peer(), "a sender left before its answer");

@@ -1,10 +1,12 @@
 use super::connections::Connections;
 use super::listen::listen;
 use super::retention::retain_forever;
+use super::sender_tokens::SenderTokens;
 use super::serve::SenderContext;
 use super::stop::Stop;
 use super::view::IngestView;
-use crate::config::IngestConfig;
+use crate::config::{Config, IngestConfig};
+use crate::http::tls::{PortFiles, TlsPort, TlsSetupErrors, reload_forever};
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::path::PathBuf;
@@ -15,7 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidegate::frame::FrameLimits;
 use tidegate::line_protocol::LineConfig;
 use tidegate::pipeline::{Back, Front, Pipeline, PipelineConfig, PipelineConfigError, Protocol};
-use tidegate::store::{AnyStore, Store, StoreError};
+use tidegate::store::{AnyStore, SeriesLimits, Store, StoreError};
 use tidegate::tariff::{TariffFile, TariffFileError, Tariffs};
 use tidegate::window::WindowConfig;
 use tokio::net::TcpListener;
@@ -28,6 +30,7 @@ pub struct Ingest {
     view: Arc<IngestView>,
     stop: watch::Sender<Stop>,
     threads: Vec<JoinHandle<()>>,
+    tls: Vec<Arc<TlsPort>>,
 }
 
 /// A thread whose end before a stop is a failure.
@@ -61,6 +64,9 @@ pub enum IngestError {
     /// The windows can't be as configured.
     #[error("ingest: {0}")]
     Pipeline(#[from] PipelineConfigError),
+    /// TLS files of the ports are missing or wrong.
+    #[error(transparent)]
+    Tls(#[from] TlsSetupErrors),
     /// The system gave no thread or no runtime.
     #[error("the system refused a thread or a socket: {0}")]
     System(#[from] io::Error),
@@ -83,7 +89,7 @@ impl Ingest {
     /// # Errors
     ///
     /// When a port, the store or the tariffs can't be had, or the system refuses. Nothing is left running.
-    pub fn start(config: &IngestConfig) -> Result<Self, IngestError> {
+    pub fn start(config: &Config) -> Result<Self, IngestError> {
         Self::start_through(config, |store| store)
     }
 
@@ -94,16 +100,22 @@ impl Ingest {
     ///
     /// As for [`start`](Self::start).
     pub fn start_through<S: Store>(
-        config: &IngestConfig,
+        config: &Config,
         through: impl FnOnce(Arc<AnyStore>) -> Arc<S>,
     ) -> Result<Self, IngestError> {
+        let access = Arc::new(SenderTokens::new(&config.claims, &config.ingest));
+        let config = &config.ingest;
+        let ports_tls = ports_tls(config)?;
+        let tls = ports_tls.iter().flatten().cloned().collect();
         let frames = bind(config.frames_address, "ingest.frames_address")?;
         let lines = bind(config.lines_address, "ingest.lines_address")?;
         let addresses = (frames.local_addr()?, lines.local_addr()?);
         let tariffs = read_tariffs(config.tariffs.as_ref())?;
-        let (runtime, store) = open_store(&config.store)?;
+        let (runtime, store) = open_store(config)?;
+        let pipeline_config =
+            PipelineConfig { access: Arc::clone(&access) as _, ..pipeline_config(config) };
         let (pipeline, front, back) =
-            Pipeline::new(pipeline_config(config), through(Arc::clone(&store)), tariffs.clone())?;
+            Pipeline::new(pipeline_config, through(Arc::clone(&store)), tariffs.clone())?;
         let connections = Arc::new(Connections::default());
         let (stop, stopping) = watch::channel(Stop::No);
         let view = pipeline.view();
@@ -113,6 +125,7 @@ impl Ingest {
             connections_max: config.connections_max,
             idle_timeout: config.idle_timeout,
             write_timeout: config.write_timeout,
+            access,
             stopping: stopping.clone(),
         };
         let tariffs = tariffs.specs().len();
@@ -125,15 +138,20 @@ impl Ingest {
         })?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let front = thread::Builder::new().name("tidegate-ingest".to_owned()).spawn(move || {
-            watched.run(runtime, run_front(front, frames, lines, context));
+            watched.run(runtime, run_front(front, (frames, lines), ports_tls, context));
         })?;
-        Ok(Self { view: Arc::new(view), stop, threads: vec![front, back] })
+        Ok(Self { view: Arc::new(view), stop, threads: vec![front, back], tls })
     }
 
     /// The view for the control plane.
     #[must_use]
     pub fn view(&self) -> &Arc<IngestView> {
         &self.view
+    }
+
+    /// TLS of its ports, for metrics.
+    pub(crate) fn tls(&self) -> &[Arc<TlsPort>] {
+        &self.tls
     }
 
     /// Takes no more, stores and acknowledges what it has within the grace time, and waits for the end.
@@ -158,27 +176,40 @@ impl Ingest {
 
 /// Opens the store within the runtime that will use it. On a thread of its own: this one may be one of a runtime,
 /// which must not be held up by another.
-fn open_store(url: &str) -> Result<(Runtime, Arc<AnyStore>), IngestError> {
+fn open_store(config: &IngestConfig) -> Result<(Runtime, Arc<AnyStore>), IngestError> {
     let open = || {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let store = runtime.block_on(AnyStore::open(url))?;
-        Ok((runtime, Arc::new(store)))
+        let store = runtime.block_on(AnyStore::open(&config.store))?;
+        let limits =
+            SeriesLimits { per_source: config.series_per_sender_max, total: config.series_max };
+        Ok((runtime, Arc::new(store.limited(limits))))
     };
     let opened = thread::scope(|scope| scope.spawn(open).join());
     opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
+/// TLS of the ports of the ingestion.
+pub(crate) fn ports_tls(
+    config: &IngestConfig,
+) -> Result<[Option<Arc<TlsPort>>; 2], TlsSetupErrors> {
+    let port = |name, files| PortFiles { name, files, protocols: &[] };
+    let (frames, lines) = (config.frames_tls.as_ref(), config.lines_tls.as_ref());
+    TlsPort::load([port("frames", frames), port("lines", lines)])
+}
+
 async fn run_front(
     front: Front,
-    frames: StdTcpListener,
-    lines: StdTcpListener,
+    (frames, lines): (StdTcpListener, StdTcpListener),
+    ports_tls: [Option<Arc<TlsPort>>; 2],
     context: SenderContext,
 ) {
+    tokio::spawn(reload_forever(ports_tls.iter().flatten().cloned().collect()));
+    let [frames_tls, lines_tls] = ports_tls;
     match (TcpListener::from_std(frames), TcpListener::from_std(lines)) {
         (Ok(frames), Ok(lines)) => {
             let listening = (
-                listen(frames, Protocol::Frames, context.clone()),
-                listen(lines, Protocol::Lines, context),
+                listen(frames, Protocol::Frames, context.clone(), frames_tls),
+                listen(lines, Protocol::Lines, context, lines_tls),
             );
             tokio::join!(listening.0, listening.1, front.run());
         }

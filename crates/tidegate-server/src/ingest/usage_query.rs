@@ -6,11 +6,17 @@ use http::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tidegate::store::{Store as _, StoreError, UsageBy, UsageQuery, UsageRow};
+use tidegate::store::{
+    Store as _, StoreError, UsageBy, UsageCursor, UsagePage, UsageQuery, UsageRow,
+};
 use tokio::time::timeout;
 
 /// The default time range of a query.
 const RANGE_DEFAULT: Duration = Duration::from_secs(3_600);
+
+/// Rows of a page by default, and at most: about 3 MB of JSON.
+const ROWS_DEFAULT: usize = 1_000;
+const ROWS_MAX: usize = 10_000;
 
 /// The longest that a sum may take.
 const QUERY_TIME_MAX: Duration = Duration::from_secs(9);
@@ -35,7 +41,10 @@ pub enum UsageError {
     #[error("the sum was not there within {QUERY_TIME_MAX:?}: ask for less")]
     TooLong,
     /// No records are taken in here.
-    #[error("no usage records are taken in here: ingest.enabled is false")]
+    #[error(
+        "this node takes in no usage records: start it with --ingest, or set enabled = true in [ingest] of its \
+         configuration"
+    )]
     Off,
 }
 
@@ -54,8 +63,8 @@ impl UsageError {
     }
 }
 
-/// Answers `GET /v1/usage?by=tenant&from_ns=…&until_ns=…&tenant=…&meter=…`; every parameter may be left out. With
-/// `tenants`, only the usage of one of these is told.
+/// Answers `GET /v1/usage?by=tenant&from_ns=…&until_ns=…&tenant=…&meter=…&limit=…&after=…`; every parameter may be
+/// left out. With `tenants`, only the usage of one of these is told.
 ///
 /// # Errors
 ///
@@ -74,10 +83,10 @@ pub async fn usage_answer(
     let sum = tokio::spawn(async move {
         // Never closed, so this waits for a turn and never fails.
         let _turn = turns.acquire_owned().await;
-        store.usage(&sum_query).await
+        store.usage_page(&sum_query).await
     });
     match timeout(QUERY_TIME_MAX, sum).await {
-        Ok(Ok(rows)) => Ok(usage_json(&query, &rows?)),
+        Ok(Ok(page)) => Ok(usage_json(&query, &page?)),
         Ok(Err(_)) | Err(_) => Err(UsageError::TooLong),
     }
 }
@@ -96,7 +105,7 @@ fn own_tenant(asked: Option<String>, tenants: &[String]) -> Result<String, Usage
 
 /// Sums of usage as JSON. Numbers that must be exact are strings.
 #[must_use]
-pub fn usage_json(query: &UsageQuery, rows: &[UsageRow]) -> Value {
+pub fn usage_json(query: &UsageQuery, page: &UsagePage) -> Value {
     let row = |row: &UsageRow| {
         json!({
             "tenant": row.tenant,
@@ -106,14 +115,34 @@ pub fn usage_json(query: &UsageQuery, rows: &[UsageRow]) -> Value {
             "fallbacks": row.fallbacks,
             "quantity": row.quantity.map(|quantity| quantity.normalize().to_string()),
             "amount": row.amount.normalize().to_string(),
+            "overflow": row.overflow,
         })
     };
     json!({
         "by": query.by,
         "from": rfc3339(query.from_ns()),
         "until": rfc3339(query.until_ns()),
-        "rows": rows.iter().map(row).collect::<Vec<_>>(),
+        "rows": page.rows.iter().map(row).collect::<Vec<_>>(),
+        "next": page.next.as_ref().map(cursor_text),
     })
+}
+
+/// The text of a cursor: the names and the currency of the last row.
+fn cursor_text(cursor: &UsageCursor) -> String {
+    json!([cursor.tenant, cursor.meter, cursor.currency.code()]).to_string()
+}
+
+/// The cursor of a text, if it is one of a query by these names.
+fn parse_cursor(by: UsageBy, text: &str) -> Option<UsageCursor> {
+    let (tenant, meter, currency): (Option<String>, Option<String>, String) =
+        serde_json::from_str(text).ok()?;
+    let named = (tenant.is_some(), meter.is_some());
+    let fits = match by {
+        UsageBy::Tenant => named == (true, false),
+        UsageBy::Meter => named == (false, true),
+        UsageBy::Both => named == (true, true),
+    };
+    fits.then_some(UsageCursor { tenant, meter, currency: currency.parse().ok()? })
 }
 
 fn rfc3339(ns: i64) -> String {
@@ -125,6 +154,7 @@ fn parse(query: &str, now: SystemTime) -> Result<UsageQuery, UsageError> {
     let now_ns = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
     let (mut by, mut tenant, mut meter) = (UsageBy::default(), None, None);
+    let (mut after, mut limit) = (None, ROWS_DEFAULT);
     let (mut from_ns, mut until_ns) =
         (now_ns.saturating_sub(RANGE_DEFAULT.as_nanos() as i64), now_ns);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -136,8 +166,14 @@ fn parse(query: &str, now: SystemTime) -> Result<UsageQuery, UsageError> {
             "until_ns" => until_ns = parse_ns(key, &value)?,
             "tenant" => tenant = Some(value),
             "meter" => meter = Some(value),
+            "after" => after = Some(value),
+            "limit" => {
+                let rows = value.parse().ok().filter(|rows| (1..=ROWS_MAX).contains(rows));
+                let expected = "a whole number, 1 … 10,000";
+                limit = rows.ok_or_else(|| wrong(key, &value, expected))?;
+            }
             _ => {
-                let expected = "one of by, from_ns, until_ns, tenant and meter";
+                let expected = "one of by, from_ns, until_ns, tenant, meter, limit and after";
                 return Err(wrong(key, key, expected));
             }
         }
@@ -145,7 +181,14 @@ fn parse(query: &str, now: SystemTime) -> Result<UsageQuery, UsageError> {
     if until_ns <= from_ns {
         return Err(wrong("until_ns", &until_ns.to_string(), "a time after from_ns"));
     }
-    let mut query = UsageQuery::new(by, from_ns, until_ns);
+    let after = match after {
+        Some(text) => {
+            let expected = "the next of the page before, of the same query";
+            Some(parse_cursor(by, &text).ok_or_else(|| wrong("after", &text, expected))?)
+        }
+        None => None,
+    };
+    let mut query = UsageQuery::new(by, from_ns, until_ns).page(after, limit);
     (query.tenant, query.meter) = (tenant, meter);
     Ok(query)
 }
@@ -192,6 +235,10 @@ mod tests {
             ("from_ns=yesterday", "from_ns"),
             ("from_ns=5&until_ns=5", "until_ns"),
             ("tennant=a", "tennant"),
+            ("limit=0", "limit"),
+            ("limit=10001", "limit"),
+            ("after=acme", "after"),
+            ("by=both&after=%5B%22a%22%2Cnull%2C%22EUR%22%5D", "after"),
         ] {
             let message = parse(text, UNIX_EPOCH).unwrap_err().to_string();
             assert!(message.starts_with(parameter), "{message}");

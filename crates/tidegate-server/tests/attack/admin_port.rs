@@ -1,5 +1,6 @@
 //! Connections that fill the admin port and say nothing, half a head, or a head without its body.
 
+use crate::measure::alone;
 use crate::support::{Client, TestGateway, Upstream};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
@@ -32,6 +33,7 @@ async fn stalled(gateway: &TestGateway, start: &[u8]) -> Vec<TcpStream> {
 
 #[tokio::test]
 async fn stalled_connections_do_not_delay_health_or_metrics() {
+    let _alone = alone().await;
     let upstream = Upstream::start().await;
     let gateway = TestGateway::start("", &[upstream.address]);
     let starts: [&[u8]; 4] = [

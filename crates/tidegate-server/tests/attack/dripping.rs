@@ -1,5 +1,6 @@
 //! Bodies that drip, so that each holds a slot for as long as its client likes.
 
+use crate::measure::{alone, descriptors, resident_kib, slowest_check};
 use crate::support::{RawUpstream, TestGateway, Upstream, eventually};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -34,6 +35,7 @@ async fn drip(gateway: &TestGateway, head: &str) -> String {
 
 #[tokio::test]
 async fn dripping_bodies_are_408_and_free_their_slots_and_upstreams() {
+    let _alone = alone().await;
     let upstream = Upstream::start().await;
     let gateway = TestGateway::start(SETTINGS, &[upstream.address]);
     let head = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n";
@@ -48,7 +50,35 @@ async fn dripping_bodies_are_408_and_free_their_slots_and_upstreams() {
 }
 
 #[tokio::test]
+async fn bodies_that_never_come_are_408_and_free_their_slots() {
+    const STALLED: usize = 50;
+    let _alone = alone().await;
+    let upstream = Upstream::start().await;
+    let gateway = TestGateway::start(SETTINGS, &[upstream.address]);
+    slowest_check(&gateway).await;
+    let (resident, open) = (resident_kib(), descriptors());
+    let head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n";
+    let mut stalled = Vec::new();
+    for _ in 0..STALLED {
+        let mut tcp = TcpStream::connect(gateway.address).await.unwrap();
+        tcp.write_all(head).await.unwrap();
+        stalled.push(tcp);
+    }
+    slowest_check(&gateway).await;
+    for mut tcp in stalled {
+        let mut answer = String::new();
+        let _ = timeout(Duration::from_secs(20), tcp.read_to_string(&mut answer)).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    }
+    gateway.balances().await;
+    eventually("their descriptors are closed", || descriptors() < open + 10).await;
+    let growth = resident_kib().saturating_sub(resident);
+    assert!(growth < 32 * 1024, "{growth} KiB more");
+}
+
+#[tokio::test]
 async fn a_client_is_not_slow_while_its_upstream_takes_nothing() {
+    let _alone = alone().await;
     const LENGTH: usize = 32 << 20;
     // Reads the head, then nothing for six times the grace, then all.
     let upstream = RawUpstream::start(|mut tcp| async move {
@@ -79,6 +109,7 @@ async fn a_client_is_not_slow_while_its_upstream_takes_nothing() {
 
 #[tokio::test]
 async fn grpc_streams_are_not_held_to_a_rate() {
+    let _alone = alone().await;
     let upstream = RawUpstream::start(|mut tcp| async move {
         let mut all = Vec::new();
         let _ = tcp.read_to_end(&mut all).await;

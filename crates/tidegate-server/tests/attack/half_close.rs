@@ -1,5 +1,6 @@
 //! Clients that close their side of the connection after their request, and clients that are gone.
 
+use crate::measure::alone;
 use crate::support::{RawUpstream, TestGateway, Upstream, eventually};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,6 +16,7 @@ fn final_of(answer: &str) -> &str {
 
 #[tokio::test]
 async fn a_client_that_half_closes_gets_its_answer() {
+    let _alone = alone().await;
     let upstream = Upstream::closed().await;
     let gateway = TestGateway::start("", &[upstream.address]);
     for request in [GET, POST] {
@@ -37,6 +39,7 @@ async fn a_client_that_half_closes_gets_its_answer() {
 
 #[tokio::test]
 async fn a_half_closed_client_gets_a_long_answer_whole_and_unspoiled() {
+    let _alone = alone().await;
     const LENGTH: usize = 4 << 20;
     let upstream = RawUpstream::start(|mut tcp| async move {
         if RawUpstream::read_head(&mut tcp).await {
@@ -59,6 +62,7 @@ async fn a_half_closed_client_gets_a_long_answer_whole_and_unspoiled() {
 
 #[tokio::test]
 async fn a_client_that_is_gone_frees_its_slot_whatever_it_spoke() {
+    let _alone = alone().await;
     let upstream = Upstream::closed().await;
     let gateway = TestGateway::start("", &[upstream.address]);
     let old = b"GET /a HTTP/1.0\r\nhost: x\r\n\r\n";
@@ -78,6 +82,7 @@ async fn a_client_that_is_gone_frees_its_slot_whatever_it_spoke() {
 
 #[tokio::test]
 async fn a_client_that_half_closed_and_then_leaves_frees_its_slot() {
+    let _alone = alone().await;
     let upstream = Upstream::closed().await;
     let gateway = TestGateway::start("", &[upstream.address]);
     let mut tcp = TcpStream::connect(gateway.address).await.unwrap();

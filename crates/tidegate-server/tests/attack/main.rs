@@ -5,8 +5,17 @@
 
 mod admin_port;
 mod dripping;
+mod filled_port;
+mod h2_downgrade;
+mod h2_floods;
+mod h2_frames;
 mod half_close;
 mod informational;
+mod measure;
+mod recorder;
+mod slow_readers;
+mod slow_tls_readers;
+mod smuggling;
 #[path = "../gateway/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of the binaries uses a part of it")]
 mod support;

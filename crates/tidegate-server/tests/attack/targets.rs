@@ -1,9 +1,11 @@
 //! Request targets that are none, or that a rule should not overlook.
 
+use crate::measure::alone;
 use crate::support::{Client, TestGateway, Upstream, eventually, raw};
 
 #[tokio::test]
 async fn a_target_without_a_form_is_400_and_reaches_nobody() {
+    let _alone = alone().await;
     let upstream = Upstream::start().await;
     let gateway = TestGateway::start("", &[upstream.address]);
     for line in ["GET foo", "GET foo:80", "POST a.b", "OPTIONS foo", "GET x@y"] {
@@ -17,6 +19,7 @@ async fn a_target_without_a_form_is_400_and_reaches_nobody() {
 
 #[tokio::test]
 async fn every_form_of_a_target_is_still_served() {
+    let _alone = alone().await;
     let upstream = Upstream::start().await;
     let gateway = TestGateway::start("", &[upstream.address]);
     let forms = [
@@ -38,6 +41,7 @@ async fn every_form_of_a_target_is_still_served() {
 
 #[tokio::test]
 async fn no_way_to_write_a_path_passes_by_its_rule() {
+    let _alone = alone().await;
     let upstream = Upstream::start().await;
     let rule = "[[route]]\npath_prefix = \"/admin\"\npriority = \"low\"\n";
     let gateway =

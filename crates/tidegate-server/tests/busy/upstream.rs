@@ -205,6 +205,18 @@ impl Upstream {
     pub fn vanish(&self) {
         self.accepting.abort();
     }
+
+    /// Vanishes, and waits until its sockets are closed. Until then a request may still reach it.
+    pub async fn vanished(&self) {
+        self.vanish();
+        while !self.accepting.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        // The connections were aborted with it; each is dropped when its task's turn comes.
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
+    }
 }
 
 impl Drop for Upstream {

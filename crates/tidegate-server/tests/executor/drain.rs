@@ -3,7 +3,7 @@
 use crate::support::{LONG, TestWorker, code, slots};
 use serde_json::json;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tidegate_server::tasks::executor::{Drained, HttpRunner, Runner};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -89,4 +89,15 @@ async fn executions_beyond_the_grace_period_are_stopped() {
     let view = executor.execution(&key, None, Duration::ZERO, 0).await.unwrap();
     assert_eq!(view.message, "the executor shuts down");
     assert_eq!(serde_json::to_value(view.state).unwrap(), "cancelled");
+}
+
+/// The time for pending responses, 2 s, is for connections that have some.
+#[tokio::test]
+async fn an_idle_worker_ends_at_once() {
+    let worker = TestWorker::start(1);
+    worker.capacity().await;
+    let start = Instant::now();
+    let drained = spawn_blocking(move || worker.worker.shutdown(LONG));
+    assert_eq!(drained.await.unwrap(), Drained { stopped: 0, left: 0 });
+    assert!(start.elapsed() < Duration::from_millis(1_900), "{:?}", start.elapsed());
 }

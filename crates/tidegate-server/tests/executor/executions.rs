@@ -109,7 +109,7 @@ async fn an_execution_deleted_before_it_arrives_is_refused() {
     worker.execute(code("early", "sleep 1ms")).await.ok();
     worker.ended("early").await;
     worker.reserve(json!({"eval_id": "held", "ttl": 60})).await.ok();
-    assert_eq!(worker.delete("/executions/held").await.ok()["was"], "unknown");
+    assert_eq!(worker.delete("/executions/held").await.ok()["was"], "reserved");
     assert_eq!(worker.capacity().await.reserved, 0, "what was kept for it is free");
 }
 

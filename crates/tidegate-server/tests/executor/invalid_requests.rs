@@ -6,7 +6,10 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tidegate::task::TaskLimits;
-use tidegate_server::tasks::executor::{ExecutorConfig, MockRunner, Runner, Worker, WorkerError};
+use tidegate_server::config::{TlsFiles, TokenDigest};
+use tidegate_server::tasks::executor::{
+    ExecutorConfig, MockRunner, Runner, Worker, WorkerAccess, WorkerError, worker_config_errors,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -20,19 +23,19 @@ fn small() -> TestWorker {
 }
 
 #[tokio::test]
-async fn what_can_not_be_read_is_400() {
+async fn what_can_not_be_read_is_400_and_what_is_not_expected_422() {
     let worker = small();
     for body in ["", "{", "hello", "{\"eval_id\": \"a\", \"code\": \"1\"} x"] {
         let answer = worker.ask(Method::POST, "/execute", body).await;
         answer.refused(400, "not_json");
     }
     for body in [json!([]), json!({"code": "1"}), json!({"eval_id": 7, "code": "1"})] {
-        worker.execute(body).await.refused(400, "wrong_type");
+        worker.execute(body).await.refused(422, "wrong_type");
     }
     worker
         .execute(with(code("a", "1"), json!({"timeout_ms": "5"})))
         .await
-        .refused(400, "wrong_type");
+        .refused(422, "wrong_type");
     for id in ["", "a b", "a/b", "a@1", "é", &"a".repeat(129)] {
         worker.execute(code(id, "1")).await.refused(400, "bad_id");
     }
@@ -139,12 +142,27 @@ async fn health_answers_while_it_is_full() {
 }
 
 #[test]
-fn only_loopback_addresses_are_accepted() {
-    let runner = Runner::Mock(MockRunner::new(Duration::ZERO, Vec::new()));
+fn only_loopback_addresses_are_accepted_without_tls_and_a_token() {
     let listen = SocketAddr::from(([0, 0, 0, 0], 0));
+    let runner = Runner::Mock(MockRunner::new(Duration::ZERO, Vec::new()));
     let Err(WorkerError::ConfigError(error)) = Worker::start(listen, slots(1), runner) else {
         panic!("it listens to everybody");
     };
     assert_eq!(error.setting, "listen");
-    assert!(error.to_string().contains("loopback"), "{error}");
+    let told = |access: &WorkerAccess| -> Vec<String> {
+        let errors = worker_config_errors(listen, access, &slots(1));
+        errors.iter().map(ToString::to_string).collect()
+    };
+    let (tls, token) = ("give --tls-cert and --tls-key", "set TIDEGATE_WORKER_TOKEN");
+    let open = told(&WorkerAccess::default());
+    assert!(open.len() == 2 && open[0].contains(tls) && open[1].contains(token), "{open:?}");
+    let plain = WorkerAccess { plain_text: true, ..WorkerAccess::default() };
+    assert!(told(&plain).len() == 1 && told(&plain)[0].contains(token));
+    let digest = Some(TokenDigest::of(b"0123456789abcdef"));
+    assert_eq!(told(&WorkerAccess { token: digest, ..plain }), [""; 0]);
+    let files = |client_ca| TlsFiles { cert: "c".into(), key: "k".into(), client_ca };
+    let tls_only = WorkerAccess { tls: Some(files(None)), ..WorkerAccess::default() };
+    assert!(told(&tls_only).len() == 1 && told(&tls_only)[0].contains(token));
+    let certificates = WorkerAccess { tls: Some(files(Some("ca".into()))), ..tls_only };
+    assert_eq!(told(&certificates), [""; 0]);
 }

@@ -46,6 +46,16 @@ async fn a_repeated_request_gets_the_same_reservation() {
     assert_eq!(worker.capacity().await.reserved, 1);
 }
 
+#[tokio::test]
+async fn a_deleted_reservation_is_named_and_frees_its_slot() {
+    let worker = TestWorker::start(1);
+    let reserved = worker.reserve(of("one", 30.0)).await.ok();
+    assert_eq!(worker.delete("/executions/one").await.ok()["was"], "reserved");
+    assert_eq!(worker.capacity().await.available_slots, 1);
+    worker.execute(committed("one", &reserved)).await.refused(409, "cancelled");
+    assert_eq!(worker.delete("/executions/one").await.ok()["was"], "unknown");
+}
+
 /// No request comes meanwhile: the executor's own timer must free the slot.
 #[tokio::test]
 async fn an_unused_reservation_expires_and_frees_its_slot() {
@@ -104,7 +114,7 @@ async fn an_invalid_ttl_is_refused() {
     for ttl in [json!(0), json!(-1), json!(3600.5), json!(1e300)] {
         worker.reserve(json!({"eval_id": "one", "ttl": ttl})).await.refused(422, "bad_ttl");
     }
-    worker.reserve(json!({"eval_id": "one", "ttl": "30"})).await.refused(400, "wrong_type");
+    worker.reserve(json!({"eval_id": "one", "ttl": "30"})).await.refused(422, "wrong_type");
     worker.reserve(json!({"eval_id": "one", "attempt": 0})).await.refused(422, "bad_attempt");
     worker.reserve(json!({"eval_id": "a b"})).await.refused(400, "bad_id");
     assert_eq!(worker.capacity().await.reserved, 0);

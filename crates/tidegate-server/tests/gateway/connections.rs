@@ -3,19 +3,27 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+
 #[tokio::test]
 async fn one_connection_too_many_is_told_so() {
     let upstream = Upstream::start().await;
-    let gateway = TestGateway::start("[listen]\nconnections_max = 2\n", &[upstream.address]);
-    let one = TcpStream::connect(gateway.address).await.unwrap();
-    let _two = TcpStream::connect(gateway.address).await.unwrap();
-    eventually("both are served", || gateway.inner().metrics().connections == 2).await;
-    let answer = raw(gateway.address, b"").await;
-    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("connection_limit"), "{answer}");
-    assert_eq!(Client::new(gateway.admin).get("/health/live").await.status, 200);
-    drop(one);
-    eventually("a place is free", || gateway.inner().metrics().connections == 1).await;
-    assert_eq!(Client::new(gateway.address).get("/").await.status, 200, "no latch");
+    for reserve in [0, 1] {
+        let settings = format!("[listen]\nconnections_max = 2\nconnections_reserve = {reserve}\n");
+        let gateway = TestGateway::start(&settings, &[upstream.address]);
+        let one = TcpStream::connect(gateway.address).await.unwrap();
+        let _two = TcpStream::connect(gateway.address).await.unwrap();
+        eventually("both are served", || gateway.inner().metrics().connections == 2).await;
+        let answer = raw(gateway.address, GET).await;
+        let refused = answer.starts_with("HTTP/1.1 503") && answer.contains("connection_limit");
+        assert!(refused && answer.contains("connection: close"), "{answer}");
+        assert!(upstream.seen().is_empty() || reserve > 0, "it was not sent");
+        assert_eq!(gateway.stats().await["connections_refused"], 1);
+        assert_eq!(Client::new(gateway.admin).get("/health/live").await.status, 200);
+        drop(one);
+        eventually("a place is free", || gateway.inner().metrics().connections == 1).await;
+        assert_eq!(Client::new(gateway.address).get("/").await.status, 200, "no latch");
+    }
 }
 
 #[tokio::test]

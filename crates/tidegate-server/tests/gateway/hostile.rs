@@ -97,6 +97,8 @@ async fn hosts_and_targets_that_are_none_reach_nobody() {
         let answer = raw(gateway.address, request).await;
         let expected = answer.starts_with("HTTP/1.1 400") && answer.contains(reason);
         assert!(expected, "{:?} got {answer}", String::from_utf8_lossy(request));
+        let explained = answer.contains("expected a path that starts with /");
+        assert_eq!(explained, reason == "bad_target", "{answer}");
     }
     assert!(upstream.seen().is_empty(), "{:?}", upstream.seen());
     gateway.balances().await;

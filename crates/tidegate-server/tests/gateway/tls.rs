@@ -6,6 +6,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use rustls::pki_types::ServerName;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpStream;
@@ -26,7 +27,9 @@ impl Certificate {
             std::env::temp_dir().join(format!("tidegate-tls-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
-        std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+        let key = folder.join("key.pem");
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
         Self { folder, der: made.cert.der().clone() }
     }
 

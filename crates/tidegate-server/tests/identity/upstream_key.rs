@@ -30,6 +30,8 @@ async fn send(gateway: &TestGateway, fields: &[(&str, &str)]) -> u16 {
 fn seen(upstream: &Upstream) -> Option<String> {
     let last = upstream.last();
     assert!(!last.headers.contains_key("tidegate-token"), "{last:?}");
+    let key = last.headers.get("x-api-key");
+    assert!(key.is_none_or(|key| key == "sk-upstream"), "{last:?}");
     last.headers.get("authorization").map(|value| value.to_str().unwrap().to_owned())
 }
 
@@ -41,6 +43,14 @@ async fn a_clients_token_ends_at_the_gateway_and_other_keys_pass() {
         assert_eq!(send(&gateway, &[("authorization", &format!("Bearer {token}"))]).await, 200);
         assert_eq!(seen(&upstream), None, "{token}");
     }
+    for (field, value) in [("authorization", A), ("authorization", B), ("x-api-key", B)] {
+        assert_eq!(send(&gateway, &[(field, value)]).await, 200);
+        assert_eq!(seen(&upstream), None, "{field}: {value}");
+    }
+    assert_eq!(send(&gateway, &[("authorization", &format!("Bearer\t{A}"))]).await, 200);
+    assert_eq!(seen(&upstream), None, "another space");
+    assert_eq!(send(&gateway, &[("x-api-key", "sk-upstream")]).await, 200);
+    assert!(upstream.last().headers.contains_key("x-api-key"), "it is not of this gateway");
     assert_eq!(send(&gateway, &[("authorization", "Bearer sk-upstream")]).await, 200);
     assert_eq!(seen(&upstream).as_deref(), Some("Bearer sk-upstream"));
     let both = [("tidegate-token", A), ("authorization", "Bearer sk-upstream")];
@@ -112,5 +122,5 @@ fn without_clients_a_token_means_nothing() {
     let request = http::Request::get("/").header("authorization", format!("Bearer {A}"));
     let request = request.body(()).unwrap();
     let classified = admission.classifier().classified(&request).unwrap();
-    assert!(classified.client.is_none() && !classified.token_in_authorization);
+    assert!(classified.client.is_none() && !classified.tokens.authorization);
 }

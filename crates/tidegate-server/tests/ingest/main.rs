@@ -1,20 +1,24 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on should say where.
 
 //! The real ingestion on real sockets, and what may go wrong around it: frames and lines that are none, peers that
-//! vanish, don't read, or are one too many, stores that block or are gone.
+//! vanish, don't read, show no token, or are one too many, stores that block or are gone.
 
+mod cardinality;
 mod connections;
 mod database_gone;
 mod frames;
 mod half_open;
 mod lines;
+mod pages;
 mod senders;
 mod series;
 mod shedding;
 mod shutdown;
 mod slow_reader;
 mod starving;
+mod sums;
 mod support;
+mod tokens;
 mod truth;
 
 #[path = "../gateway/support/mod.rs"]

@@ -2,7 +2,10 @@
 
 use crate::http::eventually;
 use crate::shared::folder::TempFolder;
-use crate::support::{Database, Peer, Said, TestIngest, batch, batch_of, record};
+use crate::support::{
+    Database, Peer, Said, TestIngest, batch, batch_of, hello, hello_with, record,
+};
+use crate::tokens::{A, B, CLIENTS};
 use tidegate::MessageClass;
 use tidegate::frame::RejectReason;
 
@@ -112,4 +115,88 @@ async fn what_was_seen_is_remembered_over_a_restart() {
         peer.acked(seq).await;
     }
     assert_eq!(ingest.stored("a").await, 8);
+}
+
+#[tokio::test]
+async fn a_name_belongs_to_the_client_that_first_used_it() {
+    let database = Database::shared();
+    for url in [None, Some(database.url())] {
+        let ingest = TestIngest::start_as(CLIENTS, |config| {
+            config.store = url.unwrap_or(config.store.clone());
+        });
+        let mut owner = Peer::with_token(ingest.frames, "s", A).await;
+        owner.send(&batch("a", (1, 0), 1)).await;
+        owner.acked(1).await;
+        Peer::named(ingest.frames, "open").await.send(&batch("a", (1, 0), 1)).await;
+        eventually("it is stored", || ingest.stats().counts.records_stored == 2).await;
+        let ingest = ingest.restart().await;
+        let mut owner = Peer::with_token(ingest.frames, "s", A).await;
+        // Whoever shows another token, or none, neither speaks for the name nor ends who does.
+        for greeting in [hello_with("s", B), hello("s"), hello_with("open", A)] {
+            let mut thief = Peer::connect(ingest.frames).await;
+            thief.send(&greeting).await;
+            let reject = thief.reject().await;
+            assert_eq!((reject.reason, reject.seq), (RejectReason::SenderOwned, 0));
+            assert!(reject.message.contains("name of your own"), "{}", reject.message);
+            thief.closed().await;
+        }
+        owner.send(&batch("a", (2, 1), 1)).await;
+        owner.acked(2).await;
+        assert_eq!(ingest.stored("a").await, 3);
+        assert_eq!(ingest.rejected("sender_owned"), 3);
+        // A name without batches is free again when its connection is gone.
+        drop(Peer::with_token(ingest.frames, "free", A).await);
+        eventually("it is gone", || ingest.connections() == 1).await;
+        Peer::with_token(ingest.frames, "free", B).await;
+    }
+}
+
+/// Afterwards each batch of the sender would be acked as a repeat, and not stored.
+#[tokio::test]
+async fn a_number_that_skips_more_than_can_be_under_way_is_refused() {
+    let ingest = TestIngest::start();
+    let mut peer = Peer::named(ingest.frames, "s").await;
+    peer.send(&batch("a", (1, 0), 1)).await;
+    peer.acked(1).await;
+    for last in [u64::MAX, 1 << 62, 1 + 1_024 + 2] {
+        peer.send(&batch("a", (last, last - 1), 1)).await;
+        let reject = peer.reject().await;
+        assert_eq!((reject.reason, reject.seq), (RejectReason::SeqJump, last));
+        assert_eq!(reject.retry_after_ms, None);
+    }
+    // Not by the first batch of a connection either, nor by one that is rejected anyway.
+    let mut peer = Peer::named(ingest.frames, "s").await;
+    peer.send(&batch("a", (u64::MAX, u64::MAX - 1), 1)).await;
+    assert_eq!(peer.reject().await.reason, RejectReason::SeqJump);
+    let wrong_class = batch_of(MessageClass::Control, (u64::MAX, u64::MAX - 1), &[]);
+    peer.send(&wrong_class).await;
+    assert_eq!(peer.reject().await.reason, RejectReason::ClassRefused);
+    peer.send(&batch("a", (u64::MAX, u64::MAX - 1), 1)).await;
+    assert_eq!(peer.reject().await.reason, RejectReason::SeqJump);
+    peer.send(&batch("a", (2, 1), 1)).await;
+    peer.acked(2).await;
+    assert_eq!(ingest.stored("a").await, 2);
+    assert_eq!(ingest.rejected("seq_jump"), 5);
+}
+
+#[tokio::test]
+async fn a_restarted_sender_begins_anew_and_rejected_batches_leave_no_gap() {
+    let ingest = TestIngest::start();
+    let mut peer = Peer::named(ingest.frames, "s").await;
+    peer.send(&batch("a", (1, 0), 1)).await;
+    peer.acked(1).await;
+    // A program that has not stored its numbers continues with the time.
+    let now = 1_790_000_000_000_000_000;
+    let mut peer = Peer::named(ingest.frames, "s").await;
+    peer.send(&batch("a", (now, now - 1), 1)).await;
+    peer.acked(now).await;
+    // More batches than the window that are rejected, and settled afterwards.
+    for seq in now + 1..=now + 1_500 {
+        let unknown = batch_of(MessageClass::Control, (seq, seq - 1), &[]);
+        peer.send(&unknown).await;
+        assert_eq!(peer.reject().await.seq, seq);
+    }
+    peer.send(&batch("a", (now + 1_501, now + 1_500), 1)).await;
+    peer.acked(now + 1_501).await;
+    assert_eq!(ingest.stored("a").await, 3);
 }

@@ -116,6 +116,26 @@ fn an_upstream_takes_no_more_than_its_share_of_the_limits() {
     }
 }
 
+/// At exactly its capacity, after calm, the upstream that collapses is used as well as with the number of its
+/// slots. A single run is decided by its arrivals, so that the mean of twenty is judged.
+#[test]
+fn a_limit_that_is_found_serves_as_much_as_one_that_is_told_at_exactly_the_capacity() {
+    let text = include_str!("../../../../scenarios/zero_config.toml");
+    let told = text.replace("limit = \"auto\"", "limit = 8");
+    assert_ne!(told, text);
+    let goodput = |text: &str, seed| {
+        let findings = run(text, seed);
+        findings.value(What::GoodputOfCapacity, "all", Some("1x")).unwrap_or(0.0)
+    };
+    let (mut found_sum, mut told_sum) = (0.0, 0.0);
+    for seed in 1..=20 {
+        let (found, known) = (goodput(text, seed), goodput(&told, seed));
+        assert!(found > 0.85 * known, "seed {seed}: {found} of {known}");
+        (found_sum, told_sum) = (found_sum + found, told_sum + known);
+    }
+    assert!(found_sum > 0.985 * told_sum, "{found_sum} of {told_sum}");
+}
+
 #[test]
 fn a_limit_is_a_number_or_off() {
     let text = |limit: &str| {

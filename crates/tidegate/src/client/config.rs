@@ -1,6 +1,6 @@
 use std::time::Duration;
 use tidegate_core::admission::MessageClass;
-use tidegate_core::frame::{FrameLimits, FrameLimitsError, SenderName};
+use tidegate_core::frame::{FrameLimits, FrameLimitsError, SenderName, SenderToken};
 use tidegate_core::retry::Decorrelated;
 use tidegate_core::sequence::SEQ_WINDOW;
 
@@ -13,6 +13,8 @@ pub(super) const BATCHES_MAX: usize = (SEQ_WINDOW / 2) as usize;
 pub struct ClientConfig {
     /// Under what name its batches are numbered. One client at a time may use it.
     pub sender: SenderName,
+    /// Token that says whose records it may send, where the server knows tokens. Default none.
+    pub token: Option<SenderToken>,
     /// Where its numbers begin.
     pub numbering: Numbering,
     /// Class of its records: data, or telemetry, which may be dropped when the server is overloaded.
@@ -115,6 +117,7 @@ impl ClientConfig {
     pub fn new(sender: SenderName) -> Self {
         Self {
             sender,
+            token: None,
             numbering: Numbering::Continue,
             class: MessageClass::Data,
             batch: FrameLimits { batch_records_max: 512, ..FrameLimits::default() },

@@ -16,6 +16,12 @@ pub trait Connector: Send + 'static {
 
     /// The server's address, for messages.
     fn server(&self) -> String;
+
+    /// Explains an error of a connection that a further attempt does not change, such as a server that is not
+    /// trusted. The client then ends, unless a server has acknowledged something before.
+    fn permanent(&self, _error: &io::Error) -> Option<String> {
+        None
+    }
 }
 
 /// Connects over TCP. The name is looked up each time, so a server may move.

@@ -1,5 +1,5 @@
 use super::connector::Connector;
-use super::error::Trouble;
+use super::error::{ClientError, Trouble};
 use super::session::{End, Session};
 use super::shared::Shared;
 use crate::rng::Rng;
@@ -29,10 +29,13 @@ pub(super) struct Driver<C> {
 impl<C: Connector> Driver<C> {
     pub(super) async fn run(mut self) {
         let server = self.connector.server();
-        let hello = Hello::new(self.shared.config.sender.clone(), SOFTWARE).encode();
+        let config = &self.shared.config;
+        let hello = Hello::new(config.sender.clone(), SOFTWARE).with_token(config.token.clone());
+        let hello = hello.encode();
         let mut stop = self.shared.stop.subscribe();
         let mut wait = Duration::ZERO;
         let mut taken_at: Option<Instant> = None;
+        let mut ever_progressed = false;
         loop {
             let (end, progressed) = self.connection(&server, hello.clone()).await;
             let trouble = match end {
@@ -43,6 +46,12 @@ impl<C: Connector> Driver<C> {
                 }
                 End::Trouble(trouble) => trouble,
             };
+            ever_progressed |= progressed;
+            // A server that was good once is waited for: its certificate may be under renewal.
+            let permanent = trouble.io_error().filter(|_| !ever_progressed);
+            if let Some(message) = permanent.and_then(|error| self.connector.permanent(error)) {
+                return self.shared.end(ClientError::Unreachable { server, message });
+            }
             if trouble.is_sender_taken() {
                 let before = taken_at.replace(Instant::now());
                 if before.is_some_and(|before| before.elapsed() < TAKEN_TWICE_WITHIN) {

@@ -16,6 +16,28 @@ pub enum ClientError {
         /// The reason.
         message: String,
     },
+    /// The server needs a token, or does not know this one. What to do: use a token of one of its clients.
+    #[error("{server} does not let this client in: {message}; use a token of one of its clients")]
+    Unauthorized {
+        /// The server's address.
+        server: String,
+        /// The reason.
+        message: String,
+    },
+    /// The server speaks TLS, and the connector does not. What to do: connect over TLS.
+    #[error("{server} speaks TLS, and this client does not: connect over TLS")]
+    SpeaksTls {
+        /// The server's address.
+        server: String,
+    },
+    /// No connection can be made, and a further attempt would not change that.
+    #[error("can't connect to {server}: {message}")]
+    Unreachable {
+        /// The server's address.
+        server: String,
+        /// The connector's explanation.
+        message: String,
+    },
     /// The server takes less in one frame than this client was told to cut. What to do: cut smaller batches.
     #[error(
         "{server} takes {field} up to {theirs}, and batches are cut at {ours}: cut them smaller"
@@ -166,5 +188,13 @@ impl Trouble {
     /// True if another connection has taken over the sender's name.
     pub(super) fn is_sender_taken(&self) -> bool {
         matches!(self, Self::Refused { reject, .. } if reject.reason == RejectReason::SenderTaken)
+    }
+
+    /// The error of the connection itself, if there is one.
+    pub(super) fn io_error(&self) -> Option<&io::Error> {
+        match self {
+            Self::Connect { error, .. } | Self::Broken { error, .. } => Some(error),
+            _ => None,
+        }
     }
 }

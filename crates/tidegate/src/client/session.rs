@@ -191,6 +191,13 @@ impl<'a, Io: AsyncRead + AsyncWrite> Session<'a, Io> {
             let (server, message) = (self.server.to_owned(), reject.message);
             return Err(End::Final(ClientError::Version { server, message }));
         }
+        if reject.reason == RejectReason::Unauthorized {
+            let (server, message) = (self.server.to_owned(), reject.message);
+            return Err(End::Final(ClientError::Unauthorized { server, message }));
+        }
+        if reject.reason == RejectReason::SenderOwned {
+            return Err(End::Final(self.shared.name_taken(self.server)));
+        }
         if reject.seq == 0 || !self.greeted {
             let reject = Box::new(reject);
             return Err(self.trouble(|server| Trouble::Refused { server, reject }));
@@ -206,6 +213,9 @@ impl<'a, Io: AsyncRead + AsyncWrite> Session<'a, Io> {
                 server: self.server.to_owned(),
                 message: error.to_string(),
             }),
+            FrameError::TooLong { length, .. } if !self.greeted && is_tls_alert(length) => {
+                End::Final(ClientError::SpeaksTls { server: self.server.to_owned() })
+            }
             error => self.trouble(|server| Trouble::BadAnswer { server, error }),
         }
     }
@@ -218,4 +228,9 @@ impl<'a, Io: AsyncRead + AsyncWrite> Session<'a, Io> {
     fn trouble(&self, trouble: impl FnOnce(String) -> Trouble) -> End {
         End::Trouble(trouble(self.server.to_owned()))
     }
+}
+
+/// True if the length of a frame is the begin of a TLS alert: its type, 21, and the major version of TLS, 3.
+fn is_tls_alert(length: u32) -> bool {
+    length >> 16 == 0x1503
 }

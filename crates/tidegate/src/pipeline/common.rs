@@ -72,6 +72,7 @@ impl Common {
             signal: self.signal.clone(),
             limits: config.frames,
             lines: LineParser::new(config.lines.clone()),
+            access: Arc::clone(&config.access),
             names: Names::default(),
         }
     }

@@ -1,3 +1,5 @@
+use super::access::{OpenAccess, SenderAccess};
+use std::sync::Arc;
 use tidegate_core::frame::{FrameLimits, FrameLimitsError};
 use tidegate_core::line_protocol::{LineConfig, LineConfigError, LineCutter};
 use tidegate_core::signal::{LevelConfig, LevelConfigError};
@@ -18,6 +20,8 @@ pub struct PipelineConfig {
     pub line_bytes_max: usize,
     /// Thresholds and signals of the backpressure levels.
     pub levels: LevelConfig,
+    /// Tokens of senders. Default none: every sender is let in.
+    pub access: Arc<dyn SenderAccess>,
 }
 
 /// An invalid [`PipelineConfig`].
@@ -48,6 +52,7 @@ impl Default for PipelineConfig {
             lines: LineConfig::default(),
             line_bytes_max: LineCutter::LINE_BYTES_MAX,
             levels: LevelConfig::default(),
+            access: Arc::new(OpenAccess),
         }
     }
 }

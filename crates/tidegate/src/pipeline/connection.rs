@@ -1,25 +1,24 @@
+use super::access::SenderIdentity;
 use super::measure::signal_cell::SignalCell;
+use super::protocol::Protocol;
 use super::replies::{Replies, Unread};
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tidegate_core::frame::{Reject, Welcome};
+use tidegate_core::sequence::{SEQ_RESTART_MAX, SEQ_WINDOW};
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 /// Interval of heartbeats to a sender that waits for acks: shorter than the ttl of a signal.
 const BEAT: Duration = Duration::from_secs(2);
 
-/// Protocol of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// Frames with acks.
-    Frames,
-    /// Lines of Influx line protocol, which are not answered.
-    Lines,
-}
+/// Shortest and longest time for which a sender waits that sends what is refused at a cost. To find out that its
+/// series are too many costs more than to send them.
+const HOLD_MIN: Duration = Duration::from_secs(1);
+const HOLD_MAX: Duration = Duration::from_secs(32);
 
 /// One connection of a sender, as the stages know it.
 #[derive(Debug)]
@@ -28,6 +27,8 @@ pub struct Connection {
     peer: SocketAddr,
     protocol: Protocol,
     sender: OnceLock<Arc<str>>,
+    /// Known from its hello or its first line on.
+    identity: OnceLock<SenderIdentity>,
     replies: Replies,
     /// Frames that came and are not answered yet, and reads that were not cut into frames yet.
     unanswered: AtomicU64,
@@ -35,21 +36,25 @@ pub struct Connection {
     broken_off: AtomicBool,
     /// Nothing more comes from it, and all that came has been cut into frames.
     ended: AtomicBool,
+    /// The highest number of a batch that came over it; 0 before the first.
+    reach: AtomicU64,
+    /// A batch of it was taken: its sender can't begin anew.
+    has_begun: AtomicBool,
+    source: OnceLock<Arc<str>>,
+    /// Nothing more is read from it for a while.
+    held: Mutex<Held>,
+    /// True once it was held. Nearly no connection is, and then this is all that is read.
+    is_held: AtomicBool,
     cut: AtomicBool,
     cut_notice: Notify,
 }
 
-// === impl Protocol ===
-
-impl Protocol {
-    /// The name used in labels, answers and logs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Frames => "frames",
-            Self::Lines => "lines",
-        }
-    }
+/// The time for which a sender has to wait.
+#[derive(Debug, Default)]
+struct Held {
+    until: Option<Instant>,
+    /// The last wait.
+    wait: Duration,
 }
 
 // === impl Connection ===
@@ -61,10 +66,16 @@ impl Connection {
             peer,
             protocol,
             sender: OnceLock::new(),
+            identity: OnceLock::new(),
             replies: Replies::new(signal),
             unanswered: AtomicU64::new(0),
             broken_off: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            reach: AtomicU64::new(0),
+            has_begun: AtomicBool::new(false),
+            source: OnceLock::new(),
+            held: Mutex::default(),
+            is_held: AtomicBool::new(false),
             cut: AtomicBool::new(false),
             cut_notice: Notify::new(),
         }
@@ -92,6 +103,96 @@ impl Connection {
     #[must_use]
     pub fn sender(&self) -> Option<&Arc<str>> {
         self.sender.get()
+    }
+
+    /// Identity of the sender, once it has shown its token or was let in without one.
+    #[must_use]
+    pub fn identity(&self) -> Option<&SenderIdentity> {
+        self.identity.get()
+    }
+
+    /// Sets the identity; the first one stays.
+    pub(crate) fn set_identity(&self, identity: SenderIdentity) {
+        let _ = self.identity.set(identity);
+    }
+
+    /// The owner of the sender's name, as this connection shows it.
+    pub(crate) fn owner(&self) -> Option<Arc<str>> {
+        self.identity().and_then(SenderIdentity::owner)
+    }
+
+    /// The client or the sender to whom new series are counted: all lines without a token are one.
+    pub(crate) fn source(&self) -> Arc<str> {
+        let source = || match (self.identity(), self.sender()) {
+            (Some(SenderIdentity::Client(client)), _) => format!("client/{}", client.name).into(),
+            (_, Some(sender)) => format!("sender/{sender}").into(),
+            (_, None) => Arc::from("lines"),
+        };
+        Arc::clone(self.source.get_or_init(source))
+    }
+
+    /// Lets a sender wait that sends what is refused at a cost: 1 s, and longer each time that it goes on.
+    pub(crate) fn hold(&self) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        // What came before it was told does not count against it.
+        if held.until.is_some_and(|until| until > Instant::now()) {
+            return;
+        }
+        // One that behaved for a while begins anew. Lines that are not refused are taken: they wait no longer
+        // than they must.
+        let is_new = held.until.is_none_or(|until| until.elapsed() > 2 * HOLD_MAX);
+        held.wait = match self.protocol {
+            Protocol::Frames if !is_new => (held.wait * 2).min(HOLD_MAX),
+            _ => HOLD_MIN,
+        };
+        held.until = Some(Instant::now() + held.wait);
+        self.is_held.store(true, Ordering::Release);
+    }
+
+    /// Remaining time for which its sender has to wait, if it does.
+    pub(crate) fn held_for(&self) -> Option<Duration> {
+        if !self.is_held.load(Ordering::Acquire) {
+            return None;
+        }
+        let until = self.held.lock().unwrap_or_else(PoisonError::into_inner).until?;
+        let left = until.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Waits until more may be read from it. Usually it may at once.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost.
+    pub async fn until_released(&self) {
+        while let Some(left) = self.held_for() {
+            sleep(left).await;
+        }
+    }
+
+    /// The greatest number that the next batch may settle, where all up to `low` is settled.
+    ///
+    /// Each number was sent over this connection or is settled already, and at most [`SEQ_WINDOW`] of those
+    /// before are unanswered. Only the first batch that is taken may begin anew.
+    pub(crate) fn settles_max(&self, low: u64) -> u64 {
+        let reach = self.reach.load(Ordering::Relaxed);
+        let next = low.max(reach).saturating_add(SEQ_WINDOW);
+        let has_begun = self.has_begun.load(Ordering::Relaxed);
+        if has_begun { next } else { next.max(SEQ_RESTART_MAX) }
+    }
+
+    /// Notes the number of a batch that came, also of one that is rejected: its sender settles it later. A number
+    /// that skips more than a sender can have under way is none.
+    pub(crate) fn reached(&self, seq: u64, low: u64) {
+        if seq <= self.settles_max(low) {
+            self.reach.fetch_max(seq, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes the number of a batch that was taken, where all up to `low` is settled.
+    pub(crate) fn took(&self, seq: u64, low: u64) {
+        self.reached(seq, low);
+        self.has_begun.store(true, Ordering::Relaxed);
     }
 
     /// Sets the sender's name. Returns false if it is set already: each hello costs a read of the store.

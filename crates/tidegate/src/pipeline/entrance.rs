@@ -1,7 +1,8 @@
-use super::connection::{Connection, Protocol};
+use super::connection::Connection;
 use super::item::Chunk;
 use super::measure::meter::StageMeter;
 use super::measure::signal_cell::SignalCell;
+use super::protocol::Protocol;
 use crate::channel::{Closed, WindowedSender};
 use bytes::Bytes;
 use std::net::SocketAddr;

@@ -50,6 +50,8 @@ pub(crate) struct Priced {
     pub connection: Arc<Connection>,
     /// Position in the order in which batches were priced.
     pub number: u64,
+    /// Its records count for tiers, and must not if the store refuses them.
+    pub tiered: bool,
     pub order: Order,
 }
 

@@ -7,6 +7,7 @@
 //! May use `channel`, `store` and the decisions of `tidegate-core`. Must not know a socket: a server moves bytes
 //! between connections and the pipeline.
 
+mod access;
 mod assembly;
 mod common;
 mod config;
@@ -15,6 +16,7 @@ mod counters;
 mod entrance;
 mod item;
 mod measure;
+mod protocol;
 mod rejections;
 mod replies;
 mod senders;
@@ -22,11 +24,13 @@ mod stages;
 mod stale_senders;
 mod view;
 
+pub use access::{AccessError, OpenAccess, SenderAccess, SenderClient, SenderIdentity};
 pub use assembly::{Back, Front, Pipeline};
 pub use config::{PipelineConfig, PipelineConfigError};
-pub use connection::{Connection, Protocol};
+pub use connection::Connection;
 pub use counters::{PipelineCounters, PipelineCounts, Rejected};
 pub use entrance::Entrance;
 pub use measure::meter::{SERVICE_BOUNDS_NS, ServiceHistogram};
 pub use measure::snapshot::{PipelineSnapshot, StageSnapshot};
+pub use protocol::Protocol;
 pub use view::PipelineView;

@@ -16,6 +16,8 @@ pub(crate) struct Senders {
 struct Known {
     /// `None` when it has to be read from the store again.
     window: Option<SeqWindow>,
+    /// The client that owns the name: stored, or claimed by a connection that has stored nothing yet.
+    owner: Option<Arc<str>>,
     /// The connection that speaks for this sender now.
     speaker: Weak<Connection>,
     /// The number of the last batch of the pipeline that was this sender's.
@@ -31,6 +33,8 @@ pub(crate) enum Verdict {
     Repeat,
     /// Its number is too far ahead.
     TooFar,
+    /// A batch that settles numbers which its sender can't have sent.
+    Jump,
     /// This connection does not speak for this sender, or not any more.
     Superseded,
 }
@@ -52,12 +56,36 @@ impl Senders {
 
     /// Adds the stored sequence window of a sender. `durable` is the last batch of the pipeline that is durable:
     /// only what was not touched since may be forgotten for it.
-    pub(crate) fn load(&mut self, sender: Arc<str>, window: SeqWindow, durable: u64) {
+    pub(crate) fn load(
+        &mut self,
+        sender: Arc<str>,
+        (window, owner): (SeqWindow, Option<Arc<str>>),
+        durable: u64,
+    ) {
         if self.known.len() >= SENDERS_MAX {
             self.forget(durable);
         }
-        let unknown = Known { window: None, speaker: Weak::new(), touched: 0 };
-        self.known.entry(sender).or_insert(unknown).window.get_or_insert(window);
+        let unknown = Known { window: None, owner: None, speaker: Weak::new(), touched: 0 };
+        let known = self.known.entry(sender).or_insert(unknown);
+        known.window.get_or_insert(window);
+        known.owner = owner.or(known.owner.take());
+    }
+
+    /// Claims the name of a sender for the owner of a connection. Returns false if it belongs to another: one that
+    /// has stored batches under it, or is connected.
+    pub(crate) fn claim(&mut self, sender: &str, owner: Option<Arc<str>>) -> bool {
+        let Some(known) = self.known.get_mut(sender) else { return true };
+        let is_unused = known.touched == 0
+            && known.window.as_ref().is_none_or(|window| window.highest() == 0)
+            && known.speaker.strong_count() == 0;
+        if owner.is_none() || owner == known.owner {
+            return true;
+        }
+        if known.owner.is_some() && !is_unused {
+            return false;
+        }
+        known.owner = owner;
+        true
     }
 
     /// A connection says that it speaks for a sender. Gives the one that did so far, if it is another.
@@ -84,8 +112,16 @@ impl Senders {
             return Verdict::Superseded;
         }
         let window = known.window.get_or_insert_default();
+        let low = window.low();
+        if settled > connection.settles_max(low) {
+            return Verdict::Jump;
+        }
         window.settle(settled);
-        match window.record(seq) {
+        let status = window.record(seq);
+        if status != SeqStatus::TooFar {
+            connection.took(seq, low.max(settled));
+        }
+        match status {
             SeqStatus::New => {
                 known.touched = number;
                 Verdict::Count

@@ -97,9 +97,11 @@ impl Table {
         if Arc::ptr_eq(&pool.model, &self.all.model) { &self.all } else { pool }
     }
 
-    /// Returns the pools by model, and the pool of [`ANY_MODEL`] if requests come to it.
+    /// Returns the pools by model, and the pool of [`ANY_MODEL`] if requests come to it. With one model these
+    /// are only requests for models that nobody serves; it is then listed if it has thresholds of its own, so
+    /// that they are seen and can be reset.
     pub fn pools(&self) -> impl Iterator<Item = &Arc<Pool>> {
-        let any = self.by_model.is_empty() || self.several;
+        let any = self.by_model.is_empty() || self.several || self.all.model.was_changed();
         self.by_model.values().chain(any.then_some(&self.all))
     }
 

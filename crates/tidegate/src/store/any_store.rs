@@ -3,9 +3,11 @@ use super::FjallStore;
 #[cfg(feature = "postgres")]
 use super::PostgresStore;
 use super::{
-    Appended, PricedBatch, Records, Store, StoreError, StoreUrl, Unstored, UsageQuery, UsageRow,
+    Appended, PricedBatch, Records, SeriesLimits, Store, StoreError, StoreUrl, Unstored, UsagePage,
+    UsageQuery,
 };
 use rust_decimal::Decimal;
+use std::sync::Arc;
 use tidegate_core::sequence::SeqWindow;
 
 /// The store that an address names.
@@ -59,6 +61,17 @@ impl AnyStore {
         }
     }
 
+    /// The same store with bounds for its series.
+    #[must_use]
+    pub fn limited(self, limits: SeriesLimits) -> Self {
+        match self {
+            #[cfg(feature = "fjall")]
+            Self::Fjall(store) => Self::Fjall(store.limited(limits)),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => Self::Postgres(Box::new(store.limited(limits))),
+        }
+    }
+
     /// Finishes what is under way and lets go of the store.
     pub async fn close(self) {
         match self {
@@ -87,6 +100,10 @@ impl Store for AnyStore {
         delegate!(self, store => store.seen(sender).await)
     }
 
+    async fn owner(&self, sender: &str) -> Result<Option<Arc<str>>, StoreError> {
+        delegate!(self, store => store.owner(sender).await)
+    }
+
     async fn used(
         &self,
         tenant: &str,
@@ -97,7 +114,7 @@ impl Store for AnyStore {
         delegate!(self, store => store.used(tenant, meter, from_ns, until_ns).await)
     }
 
-    async fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
-        delegate!(self, store => store.usage(query).await)
+    async fn usage_page(&self, query: &UsageQuery) -> Result<UsagePage, StoreError> {
+        delegate!(self, store => store.usage_page(query).await)
     }
 }

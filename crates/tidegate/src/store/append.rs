@@ -8,6 +8,8 @@ use tidegate_core::usage::PricedRecord;
 pub struct PricedBatch {
     /// Sender and number; `None` where the protocol has no numbers, so that a repeat can't be detected.
     pub origin: Option<Origin>,
+    /// The client or the sender to whom new series are counted.
+    pub source: Arc<str>,
     /// Its records.
     pub records: Vec<PricedRecord>,
 }
@@ -17,6 +19,9 @@ pub struct PricedBatch {
 pub struct Origin {
     /// The sender.
     pub sender: Arc<str>,
+    /// The client that sends under this name: empty without a token, `None` while no tokens are configured. The
+    /// first one owns the name.
+    pub owner: Option<Arc<str>>,
     /// Its number, from 1 on.
     pub seq: u64,
     /// The sender will send none up to this number again.
@@ -40,6 +45,32 @@ pub enum BatchRefusal {
     /// Its number is too far ahead: its sender must settle older ones first.
     #[error("the batch's number is more than {SEQ_WINDOW} ahead of the oldest that is not settled")]
     TooFar,
+    /// The name of its sender belongs to another client.
+    #[error("the sender's name belongs to another client: use a name of your own")]
+    SenderOwned,
+    /// The day's sum of a tenant's meter would be beyond what a decimal number holds.
+    #[error(
+        "the sum of a tenant's meter would be beyond 7.9e28 in one day: correct the record, or split the meter"
+    )]
+    SumOverflow,
+    /// Its sender has begun as many series as it may.
+    #[error(
+        "the sender may begin {limit} series, each a tenant and a meter, and these are more: raise \
+         ingest.series_per_sender_max"
+    )]
+    TooManySeriesOfSource {
+        /// The bound.
+        limit: u64,
+    },
+    /// The store has as many series as it may.
+    #[error(
+        "the store may have {limit} series, each a tenant and a meter, and these are more: raise \
+         ingest.series_max"
+    )]
+    TooManySeries {
+        /// The bound.
+        limit: u64,
+    },
     /// A sender's, tenant's or meter's name is longer than [`NAME_BYTES_MAX`](super::NAME_BYTES_MAX).
     #[error("a sender's, tenant's or meter's name is longer than {NAME_BYTES_MAX} bytes")]
     NameTooLong,

@@ -11,6 +11,7 @@
 #[cfg(any(feature = "fjall", feature = "postgres"))]
 mod any_store;
 mod append;
+mod day_sums;
 mod decide;
 #[cfg(feature = "fjall")]
 mod fjall;
@@ -19,6 +20,7 @@ mod name;
 mod postgres;
 mod query;
 mod scan;
+mod series;
 mod store_trait;
 mod sum;
 mod tally;
@@ -26,12 +28,15 @@ mod tally;
 pub use crate::storage::{NotAStoreUrl, StoreError, StoreUrl};
 #[cfg(any(feature = "fjall", feature = "postgres"))]
 pub use any_store::AnyStore;
+pub(crate) use day_sums::is_large;
+
 pub use append::{Appended, BatchRefusal, Origin, PricedBatch, Unstored};
 #[cfg(feature = "fjall")]
 pub use fjall::FjallStore;
 pub use name::NAME_BYTES_MAX;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
-pub use query::{UsageBy, UsageQuery, UsageRow};
+pub use query::{UsageBy, UsageCursor, UsagePage, UsageQuery, UsageRow};
 pub use scan::Records;
+pub use series::SeriesLimits;
 pub use store_trait::Store;

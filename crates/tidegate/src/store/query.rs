@@ -3,6 +3,9 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 use tidegate_core::usage::Currency;
 
+/// Rows of a page, unless another number is asked for: about 300 KB.
+const PAGE_ROWS: usize = 1_000;
+
 /// A query for sums of usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageQuery {
@@ -14,6 +17,30 @@ pub struct UsageQuery {
     pub tenant: Option<String>,
     /// Only this meter's.
     pub meter: Option<String>,
+    /// Only what follows this row.
+    pub after: Option<UsageCursor>,
+    /// The most rows of a page; at least one. Default 1,000.
+    pub limit: usize,
+}
+
+/// Position of a row in the order of rows: its names and its currency.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UsageCursor {
+    /// The tenant; `None` in a sum over tenants.
+    pub tenant: Option<String>,
+    /// The meter; `None` when not asked for by meter.
+    pub meter: Option<String>,
+    /// The currency.
+    pub currency: Currency,
+}
+
+/// Some of the rows that a query asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UsagePage {
+    /// The rows, in the order of their names. There may be none although others follow.
+    pub rows: Vec<UsageRow>,
+    /// Where the next page begins; `None` after the last one.
+    pub next: Option<UsageCursor>,
 }
 
 /// One row for each of what.
@@ -46,6 +73,8 @@ pub struct UsageRow {
     pub quantity: Option<Decimal>,
     /// The sum of what it costs. Summed up exactly; rounded only if it has more digits than a decimal number.
     pub amount: Decimal,
+    /// True if a sum is beyond what a decimal number holds: then the largest one stands for it.
+    pub overflow: bool,
 }
 
 // === impl UsageQuery ===
@@ -56,7 +85,8 @@ impl UsageQuery {
     pub fn new(by: UsageBy, from_ns: i64, until_ns: i64) -> Self {
         let until_ns = until_ns.checked_add(MINUTE_NS - 1).unwrap_or(i64::MAX);
         let (from_ns, until_ns) = (floor(from_ns, MINUTE_NS), floor(until_ns, MINUTE_NS));
-        Self { by, from_ns, until_ns, tenant: None, meter: None }
+        let (tenant, meter, after, limit) = (None, None, None, PAGE_ROWS);
+        Self { by, from_ns, until_ns, tenant, meter, after, limit }
     }
 
     /// Only of one tenant, of one meter, or of both.
@@ -64,6 +94,13 @@ impl UsageQuery {
     pub fn only(mut self, tenant: Option<&str>, meter: Option<&str>) -> Self {
         self.tenant = tenant.map(str::to_owned);
         self.meter = meter.map(str::to_owned);
+        self
+    }
+
+    /// A page of at most `limit` rows that follow a row.
+    #[must_use]
+    pub fn page(mut self, after: Option<UsageCursor>, limit: usize) -> Self {
+        (self.after, self.limit) = (after, limit.max(1));
         self
     }
 
@@ -83,6 +120,13 @@ impl UsageQuery {
 // === impl UsageRow ===
 
 impl UsageRow {
+    /// Its position in the order of rows.
+    #[must_use]
+    pub fn cursor(&self) -> UsageCursor {
+        let (tenant, meter) = (self.tenant.clone(), self.meter.clone());
+        UsageCursor { tenant, meter, currency: self.currency }
+    }
+
     pub(crate) fn of(
         tenant: Option<String>,
         meter: Option<String>,
@@ -90,6 +134,7 @@ impl UsageRow {
         tally: &Tally,
     ) -> Self {
         Self {
+            overflow: tally.amount.overflows() || (meter.is_some() && tally.quantity.overflows()),
             quantity: meter.is_some().then(|| tally.quantity.to_decimal()),
             amount: tally.amount.to_decimal(),
             tenant,

@@ -1,5 +1,8 @@
-use super::{Appended, PricedBatch, Records, StoreError, Unstored, UsageQuery, UsageRow};
+use super::{
+    Appended, PricedBatch, Records, StoreError, Unstored, UsagePage, UsageQuery, UsageRow,
+};
 use rust_decimal::Decimal;
+use std::sync::Arc;
 use tidegate_core::sequence::SeqWindow;
 
 /// A store of priced records.
@@ -42,7 +45,18 @@ pub trait Store: Send + Sync + 'static {
     /// When the store can't be read.
     fn seen(&self, sender: &str) -> impl Future<Output = Result<SeqWindow, StoreError>> + Send;
 
-    /// Usage of a meter by a tenant in `from_ns .. until_ns`, both at the start of a minute.
+    /// The client that owns a sender's name: empty for a sender without a token, `None` while nobody owns it.
+    ///
+    /// # Errors
+    ///
+    /// When the store can't be read.
+    fn owner(
+        &self,
+        sender: &str,
+    ) -> impl Future<Output = Result<Option<Arc<str>>, StoreError>> + Send;
+
+    /// Usage of a meter by a tenant in `from_ns .. until_ns`, both at the start of a minute. The largest number
+    /// stands for a sum beyond it, to which no price can be computed.
     ///
     /// # Errors
     ///
@@ -55,7 +69,18 @@ pub trait Store: Send + Sync + 'static {
         until_ns: i64,
     ) -> impl Future<Output = Result<Decimal, StoreError>> + Send;
 
-    /// Sums of what is stored, in the order of their names.
+    /// A page of the sums of what is stored, in the order of their names. Its memory is bounded by the query's
+    /// limit, whatever is stored. Each page has what is stored when it is read.
+    ///
+    /// # Errors
+    ///
+    /// When the store can't be read.
+    fn usage_page(
+        &self,
+        query: &UsageQuery,
+    ) -> impl Future<Output = Result<UsagePage, StoreError>> + Send;
+
+    /// All pages from this one on. Their number, and so the memory, is as large as what is stored.
     ///
     /// # Errors
     ///
@@ -63,5 +88,17 @@ pub trait Store: Send + Sync + 'static {
     fn usage(
         &self,
         query: &UsageQuery,
-    ) -> impl Future<Output = Result<Vec<UsageRow>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<UsageRow>, StoreError>> + Send {
+        async move {
+            let (mut query, mut rows) = (query.clone(), Vec::new());
+            loop {
+                let page = self.usage_page(&query).await?;
+                rows.extend(page.rows);
+                match page.next {
+                    Some(next) => query.after = Some(next),
+                    None => return Ok(rows),
+                }
+            }
+        }
+    }
 }

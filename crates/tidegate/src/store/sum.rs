@@ -34,6 +34,14 @@ impl Sum {
         if negative { -number } else { number }
     }
 
+    /// True if it is beyond what a decimal number holds.
+    pub(crate) fn overflows(self) -> bool {
+        // 2^96 with the places after the point. Rounding never exceeds the largest number.
+        let end = Magnitude::product(DIGITS_END, 10_u128.pow(PLACES));
+        let (size, _) = self.split();
+        (size.hi, size.lo) >= (end.hi, end.lo)
+    }
+
     /// Its bytes, as few as keep the sign, after their number.
     pub(crate) fn encode(self, into: &mut Vec<u8>) {
         let mut bytes = [0; 32];
@@ -123,7 +131,7 @@ impl Magnitude {
     fn product(a: u128, b: u128) -> Self {
         let halves = |x: u128| (x >> 64, x & u128::from(u64::MAX));
         let ((a1, a0), (b1, b0)) = (halves(a), halves(b));
-        // Both are below 2^96, so the two middle products together don't overflow.
+        // Both are at most 2^96, so the two middle products together don't overflow.
         let middle = a1 * b0 + a0 * b1;
         let (lo, carry) = (a0 * b0).overflowing_add(middle << 64);
         Self { hi: a1 * b1 + (middle >> 64) + u128::from(carry), lo }
@@ -234,6 +242,21 @@ mod tests {
             let rounded = Sum::parse(given).unwrap().to_decimal();
             assert_eq!(rounded, nearest.parse().unwrap(), "{given}");
         }
+    }
+
+    #[test]
+    fn beyond_the_largest_number_it_overflows() {
+        let largest = "79228162514264337593543950335";
+        for (given, overflows) in [
+            (largest.to_owned(), false),
+            (format!("-{largest}.9999999999999999999999999999"), false),
+            ("79228162514264337593543950336".to_owned(), true),
+            ("-79228162514264337593543950336".to_owned(), true),
+            ("0".to_owned(), false),
+        ] {
+            assert_eq!(Sum::parse(&given).unwrap().overflows(), overflows, "{given}");
+        }
+        assert!(sum(&[Decimal::MIN; 40]).overflows());
     }
 
     #[test]

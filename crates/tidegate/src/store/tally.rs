@@ -36,6 +36,14 @@ pub(crate) fn floor(ns: i64, span_ns: i64) -> i64 {
     ns.div_euclid(span_ns).saturating_mul(span_ns)
 }
 
+// === impl TallyKey ===
+
+impl TallyKey {
+    pub(crate) fn series(&self) -> (Arc<str>, Arc<str>) {
+        (Arc::clone(&self.tenant), Arc::clone(&self.meter))
+    }
+}
+
 // === impl Tally ===
 
 impl Tally {
@@ -44,6 +52,11 @@ impl Tally {
         self.fallbacks += u64::from(priced.charge.fallback.is_some());
         self.quantity += Sum::from(priced.record.quantity);
         self.amount += Sum::from(priced.charge.amount);
+    }
+
+    /// True if a sum is beyond what a decimal number holds.
+    pub(crate) fn overflows(&self) -> bool {
+        self.quantity.overflows() || self.amount.overflows()
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -67,17 +80,20 @@ impl Tallies {
         self.by_key.entry(key).or_default().count(priced);
     }
 
-    pub(crate) fn merge(&mut self, other: Self) {
-        for (key, tally) in other.by_key {
-            self.by_key.entry(key).or_default().add(&tally);
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.by_key.len()
+    pub(crate) fn retain(&mut self, wanted: impl Fn(&TallyKey) -> bool) {
+        self.by_key.retain(|key, _| wanted(key));
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&TallyKey, &Tally)> {
         self.by_key.iter()
+    }
+}
+
+impl IntoIterator for Tallies {
+    type Item = (TallyKey, Tally);
+    type IntoIter = std::collections::hash_map::IntoIter<TallyKey, Tally>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.by_key.into_iter()
     }
 }

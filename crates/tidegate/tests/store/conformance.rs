@@ -5,7 +5,8 @@ use rust_decimal::Decimal;
 use std::sync::Arc;
 use tidegate::sequence::{SEQ_WINDOW, SeqStatus};
 use tidegate::store::{
-    AnyStore, Appended, BatchRefusal, NAME_BYTES_MAX, PricedBatch, Store, UsageBy, UsageQuery,
+    AnyStore, Appended, BatchRefusal, NAME_BYTES_MAX, PricedBatch, SeriesLimits, Store, UsageBy,
+    UsageQuery,
 };
 use tidegate::usage::{Fallback, PricedRecord};
 
@@ -31,6 +32,7 @@ on_every_store! {
     a_number_too_far_ahead_is_refused_alone,
     a_name_too_long_is_refused_alone,
     senders_do_not_mix,
+    a_name_belongs_to_the_client_that_first_used_it,
     a_batch_without_an_origin_always_counts,
     nothing_is_a_batch_too,
     usage_is_by_tenant_by_meter_or_by_both,
@@ -39,6 +41,8 @@ on_every_store! {
     long_times_are_summed_up_too,
     currencies_are_not_added_up,
     extreme_numbers_are_exact,
+    a_sum_beyond_a_decimal_number_is_refused_and_never_saturates,
+    series_are_bounded_by_source_and_in_all_also_after_a_restart,
     names_may_be_of_any_letters,
     large_batches_are_stored_whole,
     reads_go_on_while_others_append,
@@ -187,9 +191,38 @@ async fn senders_do_not_mix(place: Place) {
     assert_eq!(count(&store).await, 80);
 }
 
+async fn a_name_belongs_to_the_client_that_first_used_it(place: Place) {
+    let store = place.open().await;
+    let refused = Appended::Refused(BatchRefusal::SenderOwned);
+    // One from before names had owners is claimed by its next user.
+    append(&store, vec![one("old", 1)]).await;
+    assert_eq!(store.owner("old").await.unwrap(), None);
+    let batches = vec![
+        owned("old", "x", 2),
+        owned("new", "x", 1),
+        owned("new", "y", 2),
+        owned("none", "", 1),
+        owned("none", "x", u64::MAX),
+    ];
+    let expected = [Appended::New, Appended::New, refused, Appended::New, refused];
+    assert_eq!(append(&store, batches).await, expected);
+    let store = reopened(&place, store).await;
+    for (sender, owner) in [("old", "x"), ("new", "x"), ("none", "")] {
+        assert_eq!(store.owner(sender).await.unwrap().as_deref(), Some(owner), "{sender}");
+        let thief = if owner.is_empty() { "x" } else { "" };
+        assert_eq!(append(&store, vec![owned(sender, thief, 3)]).await, [refused], "{sender}");
+        assert_eq!(append(&store, vec![owned(sender, owner, 3)]).await, [Appended::New]);
+    }
+    // Where no tokens are configured, names have no owners.
+    assert_eq!(append(&store, vec![one("new", 4)]).await, [Appended::New]);
+    assert_eq!(store.owner("new").await.unwrap().as_deref(), Some("x"));
+    assert_eq!((store.owner("nobody").await.unwrap(), count(&store).await), (None, 8));
+}
+
 async fn a_batch_without_an_origin_always_counts(place: Place) {
     let store = place.open().await;
-    let nameless = PricedBatch { origin: None, records: vec![record("acme", "tokens", "1", "1")] };
+    let records = vec![record("acme", "tokens", "1", "1")];
+    let nameless = PricedBatch { origin: None, source: Arc::from("lines"), records };
     let outcomes = append(&store, vec![nameless.clone(), nameless.clone()]).await;
     assert_eq!(outcomes, [Appended::New; 2]);
     assert_eq!(append(&store, vec![nameless]).await, [Appended::New]);
@@ -344,13 +377,65 @@ async fn extreme_numbers_are_exact(place: Place) {
     // The large ones cancel out, and what is left has not been rounded away.
     let used = store.used("acme", "tokens", i64::MIN, i64::MAX).await.unwrap();
     assert_eq!(used, number("9999.9999000000000000000000000001").normalize());
-    append(
-        &store,
-        vec![batch("a", 2, vec![record("big", "tokens", "1", &Decimal::MAX.to_string()); 3])],
-    )
-    .await;
-    let query = all(UsageBy::Tenant).only(Some("big"), None);
-    assert_eq!(usage(&store, &query).await[0].amount, Decimal::MAX);
+}
+
+async fn a_sum_beyond_a_decimal_number_is_refused_and_never_saturates(place: Place) {
+    let store = place.open().await;
+    let refused = Appended::Refused(BatchRefusal::SumOverflow);
+    let large = Decimal::MAX.to_string();
+    let of = |tenant: &str, quantity: &str, amount: &str| record(tenant, "m", quantity, amount);
+    let batches = vec![
+        batch("s", 1, vec![of("a", &large, "1")]),
+        batch("s", 2, vec![of("b", "7", "1"), of("a", "0.5", "1"), of("a", &large, "1")]),
+        // Beside it, all others count: also one that brings the sum back.
+        batch("s", 3, vec![of("b", "1", &large)]),
+        batch("s", 4, vec![of("b", "1", &large)]),
+        batch("s", 5, vec![of("a", &format!("-{large}"), "1")]),
+        batch("s", 2, vec![of("a", "5", "1")]),
+    ];
+    let new = Appended::New;
+    assert_eq!(append(&store, batches).await, [new, refused, new, refused, new, new]);
+    let store = reopened(&place, store).await;
+    let again = vec![batch("s", 6, vec![of("b", "1", &large)]), one("s", 7)];
+    assert_eq!(append(&store, again).await, [refused, new]);
+    let rows = usage(&store, &all(UsageBy::Tenant)).await;
+    let told: Vec<_> = rows.iter().map(|row| (row.records, row.amount, row.overflow)).collect();
+    let expected = [(3, 3.into()), (1, Decimal::new(5, 1)), (1, Decimal::MAX)];
+    assert_eq!(told, expected.map(|(records, amount)| (records, amount, false)));
+    // Days and tenants are summed up on their own; a sum over them says that it is beyond.
+    let mut tomorrow = of("b", "1", &large);
+    tomorrow.record.time_ns += 86_400_000_000_000;
+    assert_eq!(append(&store, vec![batch("s", 8, vec![tomorrow])]).await, [new]);
+    let rows = usage(&store, &all(UsageBy::Tenant).only(Some("b"), None)).await;
+    assert_eq!((rows[0].records, rows[0].amount, rows[0].overflow), (2, Decimal::MAX, true));
+}
+
+async fn series_are_bounded_by_source_and_in_all_also_after_a_restart(place: Place) {
+    let limits = SeriesLimits { per_source: 2, total: 3 };
+    let store = place.open().await.limited(limits);
+    let of = |source: &str, seq: u64, meters: &[&str]| {
+        let records = meters.iter().map(|meter| record("acme", meter, "1", "1")).collect();
+        batch(source, seq, records)
+    };
+    let of_source = Appended::Refused(BatchRefusal::TooManySeriesOfSource { limit: 2 });
+    let of_all = Appended::Refused(BatchRefusal::TooManySeries { limit: 3 });
+    let new = Appended::New;
+    let batches = vec![
+        of("a", 1, &["1", "2", "1"]),
+        of("a", 2, &["1", "3"]),
+        of("b", 1, &["2", "4"]),
+        of("b", 2, &["5"]),
+        of("a", 2, &["1", "4"]),
+    ];
+    assert_eq!(append(&store, batches).await, [new, of_source, new, of_all, new]);
+    let store = reopened(&place, store).await.limited(limits);
+    let batches = vec![of("a", 3, &["6"]), of("b", 2, &["6"]), of("c", 1, &["1", "2", "4"])];
+    assert_eq!(append(&store, batches).await, [of_source, of_all, new]);
+    assert_eq!(usage(&store, &all(UsageBy::Both)).await.len(), 3);
+    // What is too old is forgotten, and others may begin.
+    store.retain(NOW_NS + 100 * 86_400_000_000_000).await.unwrap();
+    let batches = vec![of("a", 4, &["6", "7"]), of("b", 3, &["8"]), of("c", 2, &["9"])];
+    assert_eq!(append(&store, batches).await, [new, new, of_all]);
 }
 
 async fn names_may_be_of_any_letters(place: Place) {

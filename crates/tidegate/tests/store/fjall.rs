@@ -4,6 +4,7 @@ use crate::support::folder::TempFolder;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 use tidegate::store::{
     AnyStore, Appended, FjallStore, PricedBatch, Store, StoreError, UsageBy, UsageQuery,
 };
@@ -168,6 +169,41 @@ fn many_small_appends_are_all_counted() {
         std::sync::Arc::into_inner(store).unwrap().close().await;
         assert_eq!(count(&place.open().await).await, 3_200);
     });
+}
+
+/// The sums of 100,000 new series are written between appends: a small append never waits for all of them. Times
+/// are compared with those of large appends in the same run, from before the first sums are written, and with small
+/// appends to a store that has few series, in turn with the others: a busy machine or disk delays both.
+#[test]
+fn small_appends_do_not_wait_for_the_sums_of_new_series() {
+    run(async {
+        let places = [Place::folder(), Place::folder()];
+        let (many, few) = (places[0].open().await, places[1].open().await);
+        let (mut large, mut small, mut control) = (Vec::new(), Vec::new(), Vec::new());
+        for seq in 1..=100 {
+            let of_series = |of: u64| {
+                let new = (0..1_000).map(|n| record(&format!("{of}-{n}"), "tokens", "1", "1"));
+                vec![batch("a", seq, new.collect())]
+            };
+            append(&few, of_series(0)).await;
+            control.push(timed(append(&few, vec![one("b", seq)])).await);
+            large.push(timed(append(&many, of_series(seq))).await);
+            small.push(timed(append(&many, vec![one("b", seq)])).await);
+        }
+        large.truncate(15);
+        [&mut large, &mut small, &mut control].map(|times| times.sort());
+        // Two may have met a slow disk: at least five times enough has accumulated for the sums to be written.
+        let (median, worst, usual) = (large[7], small[97], control[97]);
+        eprintln!("{median:?} for a large append; small ones to {worst:?}, and {usual:?}");
+        assert!(worst < 5 * median.max(usual), "{worst:?} beside {median:?} and {usual:?}");
+        assert_eq!(count(&many).await, 100_100);
+    });
+}
+
+async fn timed<T>(work: impl Future<Output = T>) -> Duration {
+    let started = Instant::now();
+    work.await;
+    started.elapsed()
 }
 
 /// A caller that leaves while its batches wait has stored them or not, as a whole.

@@ -66,9 +66,11 @@ fn any_batch() -> impl Strategy<Value = PricedBatch> {
     (origin, prop::collection::vec(any_record(), 0..12)).prop_map(|(origin, records)| PricedBatch {
         origin: origin.map(|(sender, seq, settled)| Origin {
             sender: Arc::from(sender),
+            owner: None,
             seq,
             settled,
         }),
+        source: Arc::from("model"),
         records,
     })
 }
@@ -148,7 +150,22 @@ impl Model {
 }
 
 async fn asked(store: &impl Store, query: &UsageQuery) -> Vec<Row> {
-    let rows = store.usage(query).await.unwrap().into_iter().map(|row| {
+    let rows = store.usage(query).await.unwrap();
+    // The same in pages, of which none is longer than asked for.
+    for limit in [1, 3] {
+        let (mut paged, mut query) = (Vec::new(), query.clone().page(None, limit));
+        loop {
+            let page = store.usage_page(&query).await.unwrap();
+            assert!(page.rows.len() <= limit);
+            paged.extend(page.rows);
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!(paged, rows, "in pages of {limit}");
+    }
+    let rows = rows.into_iter().map(|row| {
         let (tenant, meter, currency) = (row.tenant, row.meter, row.currency.to_string());
         (tenant, meter, currency, row.records, row.fallbacks, row.quantity, row.amount)
     });

@@ -45,7 +45,20 @@ pub fn batch(sender: &str, seq: u64, records: Vec<PricedRecord>) -> PricedBatch 
 }
 
 pub fn settling(sender: &str, seq: u64, settled: u64, records: Vec<PricedRecord>) -> PricedBatch {
-    PricedBatch { origin: Some(Origin { sender: Arc::from(sender), seq, settled }), records }
+    PricedBatch {
+        origin: Some(Origin { sender: Arc::from(sender), owner: None, seq, settled }),
+        source: Arc::from(sender),
+        records,
+    }
+}
+
+/// One record a batch, of a client: `""` for a sender without a token.
+pub fn owned(sender: &str, owner: &str, seq: u64) -> PricedBatch {
+    let mut batch = one(sender, seq);
+    if let Some(origin) = &mut batch.origin {
+        origin.owner = Some(Arc::from(owner));
+    }
+    batch
 }
 
 /// One record a batch.

@@ -14,11 +14,13 @@ pub enum ConfigCommand {
         #[arg(long)]
         force: bool,
     },
-    /// Report all errors of the configuration
+    /// Report all errors of the configuration and of the TLS files that it names
     Check {
-        /// Configuration file; without it TIDEGATE_CONFIG, else ./tidegate.toml if it exists
-        #[arg(value_name = "FILE")]
-        path: Option<PathBuf>,
+        /// Configuration file, as with --config
+        #[arg(value_name = "FILE", conflicts_with = "path")]
+        target: Option<PathBuf>,
+        #[command(flatten)]
+        file: FileFlag,
         #[command(flatten)]
         settings: SettingFlags,
     },

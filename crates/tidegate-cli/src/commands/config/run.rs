@@ -11,7 +11,9 @@ use tidegate_server::config::{Config, init_file, show_json, show_text};
 pub fn run(command: &ConfigCommand) -> Result<(), Failure> {
     match command {
         ConfigCommand::Init { path, force } => init(path, *force),
-        ConfigCommand::Check { path, settings } => check(path.as_deref(), settings),
+        ConfigCommand::Check { target, file, settings } => {
+            check(target.as_deref().or(file.path.as_deref()), settings)
+        }
         ConfigCommand::Show { file, settings, json } => {
             let origins = config_loader::load(file.path.as_deref(), settings)?.loaded.origins;
             print(&if *json { format!("{:#}\n", show_json(&origins)) } else { show_text(&origins) })
@@ -40,7 +42,7 @@ fn init(path: &Path, force: bool) -> Result<(), Failure> {
 }
 
 fn check(path: Option<&Path>, settings: &SettingFlags) -> Result<(), Failure> {
-    let LoadedConfig { loaded, file } = config_loader::load(path, settings)?;
+    let LoadedConfig { loaded, file } = config_loader::load_node(path, settings)?;
     let source = file.map_or("no file".to_owned(), |path| path.display().to_string());
     print(&format!("ok: {source}: {}\n", summary(&loaded.config)))
 }

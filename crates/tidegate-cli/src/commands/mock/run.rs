@@ -21,7 +21,8 @@ pub fn run(flags: &MockFlags) -> Result<ExitCode, Failure> {
     let failure = |error: io::Error| Failure::Runtime(error.to_string());
     // Before the mock starts, so that no signal is lost.
     let runtime = Builder::new_current_thread().enable_all().build().map_err(failure)?;
-    let mut signals = runtime.block_on(async { Signals::listen() }).map_err(failure)?;
+    let mut signals =
+        runtime.block_on(async { Signals::listen_through_hangup(say_hangup) }).map_err(failure)?;
     let mock = Mock::start(config.clone()).map_err(|error| {
         let address = config.listen;
         Failure::Runtime(format!(
@@ -32,6 +33,11 @@ pub fn run(flags: &MockFlags) -> Result<ExitCode, Failure> {
     let _ = writeln!(io::stdout(), "{}", Started { mock: &mock, config: &config });
     runtime.block_on(signals.next());
     Ok(ExitCode::SUCCESS)
+}
+
+/// A closed terminal is no reason to end, and there may be no standard error any more.
+fn say_hangup() {
+    let _ = writeln!(io::stderr(), "tidegate mock: SIGHUP: still serving; SIGTERM ends it");
 }
 
 fn refuse(errors: &[MockConfigError]) -> Result<(), Failure> {

@@ -1,3 +1,4 @@
+use crate::admin_client::{TOKEN_VARIABLE, TlsFlags, Token};
 use clap::Args;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   tidegate send usage.lp                        to a local ingest server
   tidegate send usage.lp --to 10.0.0.5:7070 --timeout 60
+  tidegate send usage.lp --to meter-host:7070 --ca ca.pem
   my-meter | tidegate send - --sender meter-7   output of a program, as it is written
   tidegate send usage.lp --rate 5000 --json     5,000 records per second, summary as JSON
 
@@ -29,9 +31,17 @@ pub struct SendFlags {
     /// Frames address of the ingest server
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7070", value_parser = address)]
     pub to: String,
+    /// Send over TLS; --ca and --cert imply it
+    #[arg(long)]
+    pub tls: bool,
+    #[command(flatten)]
+    pub tls_files: TlsFlags,
     /// Sender name; without it derived from the file, or random for standard input
     #[arg(long, value_name = "NAME")]
     pub sender: Option<SenderName>,
+    /// Token of a client; other users see arguments, so prefer the variable
+    #[arg(long, value_name = "TOKEN", env = TOKEN_VARIABLE, hide_env_values = true)]
+    pub token: Option<Token>,
     /// Records per batch
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = batch_parser())]
     pub batch: u32,

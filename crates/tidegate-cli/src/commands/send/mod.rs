@@ -1,7 +1,8 @@
 //! `tidegate send`: reads line protocol and sends it to an ingest server, each record counted once.
-//! May use: the ingest client of the library, `shutdown`.
+//! May use: the ingest client of the library, the TLS flags of `admin_client`, `shutdown`.
 //! Must not know: other commands.
 
+mod connector;
 mod feed;
 mod flags;
 mod identity;

@@ -1,3 +1,4 @@
+use super::connector::TlsConnector;
 use super::feed::{Feed, InputEnd, InputStats};
 use super::flags::SendFlags;
 use super::lines::SHOWN_MAX;
@@ -12,7 +13,8 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tidegate::client::{
-    ClientConfig, IngestClient, Numbering, RejectCause, RejectedBatch, Rejections, Summary,
+    ClientConfig, ClientError, IngestClient, Numbering, RejectCause, RejectedBatch, Rejections,
+    Summary,
 };
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
@@ -63,11 +65,21 @@ impl<'a> Sending<'a> {
         let mut config = ClientConfig::new(identity.sender.clone());
         config.numbering = identity.numbering;
         config.batch = flags.limits();
+        if let Some(token) = &flags.token {
+            let token = token.of_sender();
+            config.token = token.map_err(|error| Failure::Usage(format!("--token: {error}")))?;
+        }
         if identity.numbering == Numbering::FromOne {
             // No linger: batches are cut by content alone, so that the same file gives the same batches.
             config.linger = None;
         }
-        let connected = IngestClient::connect(flags.to.as_str(), config);
+        let connected = match flags.tls || flags.tls_files.is_given() {
+            true => {
+                let connector = TlsConnector::new(&flags.to, &flags.tls_files)?;
+                IngestClient::connect_by(connector, config)
+            }
+            false => IngestClient::connect(flags.to.as_str(), config),
+        };
         let (client, rejections) = connected.map_err(|error| Failure::Usage(error.to_string()))?;
         let mut tick = interval(Duration::from_millis(100));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -97,7 +109,7 @@ impl<'a> Sending<'a> {
         self.progress.finish();
         let stats = self.stats.borrow();
         let ended = match &summary.error {
-            Some(error) => Ended::Early(error.to_string()),
+            Some(error) => Ended::Early(explained(error)),
             None => ended,
         };
         let report = Report {
@@ -233,5 +245,16 @@ impl<'a> Sending<'a> {
         if self.shown <= 2 * SHOWN_MAX {
             self.progress.say(line);
         }
+    }
+}
+
+/// The error with the flags that mend it.
+fn explained(error: &ClientError) -> String {
+    match error {
+        ClientError::SpeaksTls { .. } => {
+            format!("{error} with --tls, and name its authority with --ca FILE")
+        }
+        ClientError::Unauthorized { .. } => format!("{error}, with TIDEGATE_TOKEN or --token"),
+        error => error.to_string(),
     }
 }

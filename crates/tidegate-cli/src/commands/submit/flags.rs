@@ -42,7 +42,7 @@ pub struct SubmitFlags {
     /// Priority in the queue
     #[arg(long, value_enum)]
     pub priority: Option<Priority>,
-    /// Timeout of an attempt, such as 500ms, 30s, 5m or 2h [default: that of the node, usually 60s]
+    /// Timeout of an attempt, such as 500ms, 30s, 5m or 2h; 30 is 30s [default: that of the node, usually 60s]
     #[arg(long, value_name = "TIME", value_parser = milliseconds, allow_hyphen_values = true)]
     pub timeout: Option<u64>,
     /// Retries after a failure [default: 0]
@@ -88,11 +88,11 @@ fn milliseconds(text: &str) -> Result<u64, String> {
     let expected = || {
         format!("{text:?} is not a duration; expected at least 1ms, such as 500ms, 30s, 5m or 2h")
     };
-    let split = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let unit_ms = match unit {
         "ms" => 1,
-        "s" => 1_000,
+        "" | "s" => 1_000,
         "m" | "min" => 60_000,
         "h" => 3_600_000,
         _ => return Err(expected()),
@@ -168,7 +168,7 @@ mod tests {
             let error = submit(line).unwrap_err();
             assert!(error.contains(message), "{line:?}: {error}");
         }
-        for bad in ["-5s", "0s", "5", "s", "1d", "1.5s", "99999999999999999999s", ""] {
+        for bad in ["-5s", "0s", "0", "s", "1d", "1.5s", "99999999999999999999s", ""] {
             let error = submit(&["x.py", "--timeout", bad]).unwrap_err();
             assert!(error.contains("such as 500ms, 30s, 5m or 2h"), "{bad}: {error}");
         }

@@ -56,6 +56,9 @@ fn runtime_of(flags: &SubmitFlags) -> Result<&str, Failure> {
         return Ok(runtime);
     }
     let file = flags.file.as_deref().unwrap_or("-");
+    if Path::new(file).is_dir() {
+        return Err(Failure::Usage(format!("{file} is a folder: submit one file of code")));
+    }
     match Path::new(file).extension().and_then(|extension| extension.to_str()) {
         Some("py") => Ok("python"),
         Some("sh") => Ok("sh"),

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_query_has_the_flags() {
-        let admin = AdminFlag { address: String::new(), token: None };
+        let admin = AdminFlag::of("");
         let (status, after) = (Some(Status::Queued), Some("a b".to_owned()));
         let flags = TasksFlags { status, limit: 7, after, json: false, admin };
         assert_eq!(path(&flags), "/v1/tasks?limit=7&status=queued&after=a%20b");

@@ -74,7 +74,8 @@ fn response_json(answer: &AdminResponse) -> Result<Value, Failure> {
     if answer.status == 200 {
         return Ok(body);
     }
-    let message = body["message"].as_str().unwrap_or(&answer.body).to_owned();
+    let message = body["message"].as_str().unwrap_or(&answer.body);
+    let message = format!("{message}{}", answer.token_advice());
     Err(match answer.status {
         400 | 422 => Failure::Usage(message),
         _ => Failure::Runtime(message),

@@ -1,9 +1,12 @@
-use crate::banner::{Ports, Sandbox, chat_line};
+use crate::banner::{EarlierStore, Ports, Sandbox, State, chat_line};
 use std::fmt::{self, Write as _};
-use tidegate_server::config::{Config, LimitSetting, masked};
+use tidegate_server::config::{Anonymous, Config, LimitSetting, masked};
 use tidegate_server::node::Node;
 use tidegate_server::routing::BusyThresholds;
 use tidegate_server::tasks::execution::CapacityReport;
+
+/// Admin port that commands ask without `--admin`.
+const DEFAULT_ADMIN: &str = "http://127.0.0.1:8001";
 
 /// Start banner of `tidegate up`: addresses, upstreams, limits and examples.
 pub struct Banner<'a> {
@@ -11,18 +14,28 @@ pub struct Banner<'a> {
     config: &'a Config,
     /// Capacity of the executor in this process.
     capacity: Option<&'a CapacityReport>,
+    earlier: &'a [EarlierStore],
 }
 
 // === impl Banner ===
 
 impl<'a> Banner<'a> {
-    pub fn of(node: &'a Node, capacity: Option<&'a CapacityReport>) -> Self {
-        Self { node, config: node.gateway().config(), capacity }
+    pub fn of(
+        node: &'a Node,
+        capacity: Option<&'a CapacityReport>,
+        earlier: &'a [EarlierStore],
+    ) -> Self {
+        Self { node, config: node.gateway().config(), capacity, earlier }
     }
 
     fn data_url(&self) -> String {
         let scheme = if self.config.listen.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.node.gateway().address())
+    }
+
+    fn admin_url(&self) -> String {
+        let scheme = if self.config.listen.admin_tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.node.gateway().admin_address())
     }
 
     fn upstreams(&self) -> String {
@@ -62,8 +75,8 @@ impl Banner<'_> {
         if tasks.slot_ledger != "memory" {
             writeln!(f, "  slots      counted in {}", masked(&tasks.slot_ledger))?;
         }
-        for url in &tasks.executors {
-            writeln!(f, "  executor   {url}")?;
+        for executor in &tasks.executors {
+            writeln!(f, "  executor   {}", executor.url)?;
         }
         let Some(capacity) = self.capacity else { return Ok(()) };
         let runtimes = match capacity.runtimes.is_empty() {
@@ -111,44 +124,64 @@ impl Banner<'_> {
 
 impl fmt::Display for Banner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (data, admin) =
-            (self.data_url(), format!("http://{}", self.node.gateway().admin_address()));
-        let insecure = if self.config.listen.tls.is_some() { " -k" } else { "" };
+        let (data, admin) = (self.data_url(), self.admin_url());
+        let refuses = self.config.claims.anonymous == Anonymous::Refuse;
+        let flags = curl_flags(self.config.listen.tls.is_some(), refuses);
         writeln!(f, "tidegate {} is up", env!("CARGO_PKG_VERSION"))?;
         writeln!(f)?;
         writeln!(f, "  clients    {data}")?;
+        let usage = if self.node.ingest().is_some() { " /v1/usage" } else { "" };
+        let tasks = if self.node.tasks().is_some() { " /v1/tasks" } else { "" };
         writeln!(
             f,
-            "  operators  {admin}  (/health/live /health/ready /metrics /v1/stats /v1/usage /v1/tasks /busy_threshold)"
+            "  operators  {admin}  (/health/live /health/ready /metrics /v1/stats{usage}{tasks} /busy_threshold)"
         )?;
         writeln!(f, "  upstreams  {}", self.upstreams())?;
         writeln!(f, "  limits     {}", self.limits())?;
         writeln!(f, "  limit      {}", self.limit())?;
         writeln!(f, "  busy       {}", self.busy())?;
-        if let Some(view) = self.node.ingest() {
-            write!(f, "{}", Ports { view, config: &self.config.ingest })?;
+        if self.node.ingest().is_some() || self.node.tasks().is_some() {
+            write!(f, "{}", State { config: self.config, earlier: self.earlier })?;
         }
-        if self.node.tasks().is_some() {
-            self.tasks(f)?;
+        match self.node.ingest() {
+            Some(view) => write!(f, "{}", Ports { view, config: &self.config.ingest })?,
+            None => {
+                writeln!(f, "  ingest     off: takes in no usage records (--ingest to turn it on)")?
+            }
+        }
+        match self.node.tasks() {
+            Some(_) => self.tasks(f)?,
+            None => writeln!(f, "  tasks      off: runs no code (--tasks to turn them on)")?,
         }
         if self.config.dry_run {
             writeln!(f, "  dry run    no request is refused; /metrics counts would-be refusals")?;
         }
         writeln!(f)?;
         writeln!(f, "Try:")?;
-        writeln!(f, "  curl -i{insecure} {data}/hello")?;
-        writeln!(f, "  curl -i{insecure} -H 'tidegate-priority: low' {data}/hello")?;
+        writeln!(f, "  curl -i{flags} {data}/hello")?;
+        writeln!(f, "  curl -i{flags} -H 'tidegate-priority: low' {data}/hello")?;
         if self.node.gateway().control().is_demo() {
-            writeln!(f, "  {}", chat_line(insecure, &data, "tidegate-mock"))?;
+            writeln!(f, "  {}", chat_line(&flags, &data, "tidegate-mock"))?;
         }
-        writeln!(f, "  curl -s {admin}/v1/stats")?;
+        let has_tls = self.config.listen.admin_tls.is_some();
+        let flags = curl_flags(has_tls, !self.config.claims.operators.is_empty());
+        writeln!(f, "  curl -s{flags} {admin}/v1/stats")?;
         if self
             .capacity
             .is_some_and(|capacity| capacity.runtimes.iter().any(|runtime| runtime == "sh"))
         {
-            writeln!(f, "  tidegate submit --runtime sh --code 'echo hello' --wait")?;
+            let ca = if has_tls { " --ca ca.pem" } else { "" };
+            let node = if admin == DEFAULT_ADMIN { "" } else { &format!(" --admin {admin}{ca}") };
+            writeln!(f, "  tidegate submit{node} --runtime sh --code 'echo hello' --wait")?;
         }
         writeln!(f)?;
         write!(f, "Ctrl-C drains and stops; a second Ctrl-C stops at once.")
     }
+}
+
+/// Flags of curl for a port: the bundle of its authority, which the node does not know, and a token.
+fn curl_flags(has_tls: bool, needs_token: bool) -> String {
+    let ca = if has_tls { " --cacert ca.pem" } else { "" };
+    let token = if needs_token { " -H \"authorization: Bearer $TIDEGATE_TOKEN\"" } else { "" };
+    format!("{ca}{token}")
 }

@@ -1,11 +1,14 @@
 use super::banner::Banner;
 use super::flags::UpFlags;
+use crate::banner::EarlierStore;
 use crate::failure::Failure;
 use crate::shutdown::{self, UntilSignal};
 use crate::{config_loader, descriptor_limit, logging};
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 use tidegate_server::config::{Config, Scheme, UpstreamTarget};
+use tidegate_server::file_mode;
 use tidegate_server::gateway::Drained;
 use tidegate_server::node::{Node, NodeDrained, NodeError};
 use tidegate_server::tasks::manager::TaskNode;
@@ -16,7 +19,7 @@ const DEMO: [&str; 2] = ["mock-1", "mock-2"];
 
 /// Runs `tidegate up` until a signal ends it.
 pub fn run(flags: &UpFlags) -> Result<ExitCode, Failure> {
-    let sourced = config_loader::load(flags.file.path.as_deref(), &flags.settings)?;
+    let sourced = config_loader::load_node(flags.file.path.as_deref(), &flags.settings)?;
     let config = sourced.loaded.config;
     logging::start(&config.log)?;
     match &sourced.file {
@@ -28,19 +31,30 @@ pub fn run(flags: &UpFlags) -> Result<ExitCode, Failure> {
 
 fn serve(mut config: Config) -> Result<ExitCode, Failure> {
     let grace = config.listen.shutdown_grace;
+    file_mode::close_new_files();
     // Before anything starts, so that no signal is lost.
     let until_signal = UntilSignal::listen()?;
-    descriptor_limit::raise(config.listen.connections_max + config.ingest.connections_max);
+    let clients = config.listen.connections_max + config.listen.connections_reserve;
+    descriptor_limit::raise(clients + config.ingest.connections_max);
     let demo = start_demo(&mut config)?;
-    let node = Node::start(config, !demo.is_empty()).map_err(not_started)?;
+    let earlier = EarlierStore::find(&config, config.ingest.enabled, config.tasks.enabled);
+    EarlierStore::warn(&earlier);
+    let state_folder = config.state_folder.clone();
+    let node = Node::start(config, !demo.is_empty())
+        .map_err(|error| not_started(error, state_folder.as_deref()))?;
     let capacity = node.tasks().and_then(TaskNode::capacity);
     // A closed standard output is no reason to stop.
-    let _ = writeln!(io::stdout(), "{}", Banner::of(&node, capacity.as_ref()));
-    Ok(until_signal.then(grace, move || {
-        let code = report(node.shutdown());
-        drop(demo);
-        code
-    }))
+    let _ = writeln!(io::stdout(), "{}", Banner::of(&node, capacity.as_ref(), &earlier));
+    let pulse = node.gateway().pulse();
+    Ok(until_signal.then(
+        grace,
+        move || pulse.silence(),
+        move || {
+            let code = report(node.shutdown());
+            drop(demo);
+            code
+        },
+    ))
 }
 
 /// Starts two mock inference servers if no upstream is configured.
@@ -64,10 +78,23 @@ fn start_demo(config: &mut Config) -> Result<Vec<Mock>, Failure> {
     Ok(mocks)
 }
 
-fn not_started(error: NodeError) -> Failure {
-    match error {
+fn not_started(error: NodeError, state_folder: Option<&Path>) -> Failure {
+    let failure = match error {
         NodeError::Ingest(error) => error.into(),
+        NodeError::Tls(errors) => Failure::Usage(errors.to_string()),
         error => Failure::runtime(error),
+    };
+    match (failure, state_folder) {
+        // The folder may come from the environment, so its flag is not known to everybody.
+        (Failure::Runtime(message), Some(folder))
+            if message.contains(&*folder.to_string_lossy()) =>
+        {
+            let folder = folder.display();
+            Failure::Runtime(format!(
+                "{message}; make the state folder {folder} usable, or choose another with --state-folder"
+            ))
+        }
+        (failure, _) => failure,
     }
 }
 

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 /// `tidegate upstreams`.
 pub fn run(flags: &UpstreamsFlags) -> Result<(), Failure> {
     let answer = call(&flags.admin, "GET", "/v1/stats", None)?;
-    let unexpected = || Failure::Runtime(format!("unexpected response: {}", answer.body));
+    let unexpected = || {
+        let advice = answer.token_advice();
+        Failure::Runtime(format!("unexpected response: {}{advice}", answer.body.trim_end()))
+    };
     if answer.status != 200 {
         return Err(unexpected());
     }

@@ -7,7 +7,7 @@ Examples:
   tidegate usage --by meter --since 7d
   tidegate usage --by both --tenant acme --since 2026-11-01 --until 2026-12-01
   tidegate usage --since 15m --json
-  tidegate usage --store tidegate-data             from the store of a stopped node
+  tidegate usage --store ~/.local/state/tidegate/usage  from the store of a stopped node
 
 Times are rounded to whole minutes: --since down, --until up. Amounts are exact in \
 the store and with --json; the table rounds them to 4 digits.

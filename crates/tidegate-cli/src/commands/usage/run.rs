@@ -5,9 +5,12 @@ use crate::failure::Failure;
 use crate::terminal::{aligned, print, printable};
 use jiff::Timestamp;
 use serde_json::Value;
-use tidegate::store::{AnyStore, Store as _, StoreUrl, UsageBy, UsageQuery};
+use tidegate::store::{AnyStore, Store as _, StoreUrl, UsageBy, UsagePage, UsageQuery};
 use tidegate_server::ingest::usage_json;
 use tokio::runtime::Builder;
+
+/// Rows that are asked for at once.
+const PAGE_ROWS: usize = 5_000;
 
 /// Decimal places of amounts in the table.
 const SHOWN_DIGITS: u32 = 4;
@@ -38,7 +41,26 @@ fn nanoseconds(time: Timestamp) -> Result<i64, Failure> {
         .map_err(|_| Failure::Usage(format!("{time} is out of range; expected 1678 … 2262")))
 }
 
+/// Asks for page after page.
 fn request(flags: &UsageFlags, from_ns: i64, until_ns: i64) -> Result<Value, Failure> {
+    let mut usage = request_page(flags, (from_ns, until_ns), None)?;
+    while let Some(next) = usage["next"].as_str().map(str::to_owned) {
+        let mut page = request_page(flags, (from_ns, until_ns), Some(&next))?;
+        if let (Some(rows), Some(more)) =
+            (usage["rows"].as_array_mut(), page["rows"].as_array_mut())
+        {
+            rows.append(more);
+        }
+        usage["next"] = page["next"].take();
+    }
+    Ok(usage)
+}
+
+fn request_page(
+    flags: &UsageFlags,
+    (from_ns, until_ns): (i64, i64),
+    after: Option<&str>,
+) -> Result<Value, Failure> {
     let mut path =
         format!("/v1/usage?by={}&from_ns={from_ns}&until_ns={until_ns}", flags.by.word());
     for (key, value) in [("tenant", &flags.tenant), ("meter", &flags.meter)] {
@@ -46,13 +68,22 @@ fn request(flags: &UsageFlags, from_ns: i64, until_ns: i64) -> Result<Value, Fai
             path.push_str(&format!("&{key}={}", percent_encoded(value)));
         }
     }
-    let AdminResponse { status, body } = call(&flags.admin, "GET", &path, None)?;
+    path.push_str(&format!("&limit={PAGE_ROWS}"));
+    if let Some(after) = after {
+        path.push_str(&format!("&after={}", percent_encoded(after)));
+    }
+    let response = call(&flags.admin, "GET", &path, None)?;
+    let advice = response.token_advice();
+    let AdminResponse { status, body } = response;
     let usage: Value = serde_json::from_str(&body)
         .map_err(|_| Failure::Runtime(format!("unexpected response: {body}")))?;
     match status {
         200 => Ok(usage),
         400 => Err(Failure::Usage(usage["message"].as_str().unwrap_or(&body).to_owned())),
-        _ => Err(Failure::Runtime(usage["message"].as_str().unwrap_or(&body).to_owned())),
+        _ => {
+            let message = usage["message"].as_str().unwrap_or(&body);
+            Err(Failure::Runtime(format!("{message}{advice}")))
+        }
     }
 }
 
@@ -77,7 +108,7 @@ fn read(store: &str, flags: &UsageFlags, from_ns: i64, until_ns: i64) -> Result<
         }
         let store = AnyStore::open(store).await.map_err(Failure::runtime)?;
         let rows = store.usage(&query).await.map_err(Failure::runtime)?;
-        Ok(usage_json(&query, &rows))
+        Ok(usage_json(&query, &UsagePage { rows, next: None }))
     })
 }
 

@@ -48,6 +48,9 @@ fn process_runner(flags: &WorkerFlags) -> Result<Runner, Failure> {
     let loaded = config_loader::load(flags.process.config.as_deref(), &SettingFlags::default())?;
     let declared = &loaded.loaded.config.tasks;
     let mut config = ProcessConfig {
+        // Of a gateway on this machine, whose admin port may need no token.
+        refused_ports: declared.node_ports.clone(),
+        unguarded_network: declared.unguarded_network,
         runtimes: declared.runtimes.iter().map(RuntimeConfig::from).collect(),
         ..ProcessConfig::default()
     };

@@ -1,6 +1,7 @@
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tidegate_server::config::TokenDigest;
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -9,6 +10,8 @@ Examples:
                                                        forwards tasks to your server
   tidegate worker --executor mock --max-concurrent 3   only waits, for tests
   tidegate worker --listen 127.0.0.1:0                 on a free port, printed at the start
+  TIDEGATE_WORKER_TOKEN=... tidegate worker --listen 10.0.0.7:8083 --tls-cert c.pem --tls-key k.pem
+                                                       for managers on other machines
 
 Then: curl -s 127.0.0.1:8083/capacity
       curl -s 127.0.0.1:8083/execute -d '{\"eval_id\": \"one\", \"code\": \"print hello\"}'
@@ -27,7 +30,7 @@ pub struct WorkerFlags {
     /// Slots: concurrent executions
     #[arg(long, value_name = "N", env = "MAX_CONCURRENT_EXECUTIONS", default_value_t = 1)]
     pub max_concurrent: u32,
-    /// Listen address, loopback only; port 0 picks a free port
+    /// Listen address; beyond loopback it needs TLS and a token; port 0 picks a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8083")]
     pub listen: SocketAddr,
     /// Executor name [default: executor-PORT]
@@ -49,11 +52,46 @@ pub struct WorkerFlags {
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: String,
     #[command(flatten)]
+    pub access: AccessFlags,
+    #[command(flatten)]
     pub process: ProcessFlags,
     #[command(flatten)]
     pub http: HttpFlags,
     #[command(flatten)]
     pub mock: MockFlags,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Access")]
+pub struct AccessFlags {
+    /// TLS: with --tls-cert (auto), or plain text, also beyond loopback (off)
+    #[arg(long, value_name = "MODE", default_value = "auto")]
+    pub tls: Tls,
+    /// PEM certificate chain
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// PEM private key of --tls-cert
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// PEM authorities of client certificates, which managers must then show
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_client_ca: Option<PathBuf>,
+    /// SHA-256 of the token that managers must send; or the token itself in TIDEGATE_WORKER_TOKEN
+    #[arg(long, value_name = "HEX", value_parser = digest)]
+    pub token_sha256: Option<TokenDigest>,
+}
+
+/// TLS of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tls {
+    /// With a certificate, if there is one
+    Auto,
+    /// Plain text
+    Off,
+}
+
+fn digest(text: &str) -> Result<TokenDigest, String> {
+    TokenDigest::from_hex(text).ok_or_else(|| "expected 64 hexadecimal digits".to_owned())
 }
 
 #[derive(Debug, Args)]

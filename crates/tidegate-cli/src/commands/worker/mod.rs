@@ -2,6 +2,7 @@
 //! May use: the server, `banner`, `config_loader`, `shutdown`.
 //! Must not know: other commands.
 
+mod access;
 mod executor;
 mod flags;
 mod run;

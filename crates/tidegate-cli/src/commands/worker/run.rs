@@ -1,5 +1,5 @@
-use super::executor;
 use super::flags::WorkerFlags;
+use super::{access, executor};
 use crate::banner::Sandbox;
 use crate::failure::Failure;
 use crate::shutdown::UntilSignal;
@@ -23,22 +23,27 @@ struct Banner {
 /// Runs `tidegate worker` until a signal ends it.
 pub fn run(flags: &WorkerFlags) -> Result<ExitCode, Failure> {
     let config = executor::config(flags);
-    refuse(&worker_config_errors(flags.listen, &config))?;
+    let access = access::access(&flags.access)?;
+    refuse(&worker_config_errors(flags.listen, &access, &config))?;
     logging::start(&LogConfig { level: flags.log_level.clone(), format: LogFormat::Text })?;
-    let runner = executor::runner(flags)?;
-    // Before the worker listens, so that no signal is lost.
+    // First, so that no signal is lost and none ends the search for runtimes.
     let until_signal = UntilSignal::listen()?;
+    let runner = executor::runner(flags)?;
     descriptor_limit::raise(CONNECTIONS_MAX as usize);
-    let worker = Worker::start(flags.listen, config, runner).map_err(|error| match error {
+    let scheme = if access.tls.is_some() { "https" } else { "http" };
+    let worker = Worker::start_with(flags.listen, access, config, runner);
+    let worker = worker.map_err(|error| match error {
         WorkerError::ConfigError(error) => Failure::Usage(format!("--{error}")),
+        WorkerError::Tls(errors) => Failure::Usage(errors.to_string()),
         WorkerError::Bind { .. } | WorkerError::System(_) => Failure::Runtime(error.to_string()),
     })?;
-    let url = format!("http://{}", worker.address());
+    let url = format!("{scheme}://{}", worker.address());
     let banner = Banner { url, capacity: worker.executor().capacity() };
     // A closed standard output is no reason to stop.
     let _ = writeln!(io::stdout(), "{banner}");
     let grace = Duration::from_millis(flags.grace_ms);
-    Ok(until_signal.then(grace, move || report(worker.shutdown(grace))))
+    let pulse = worker.pulse();
+    Ok(until_signal.then(grace, move || pulse.silence(), move || report(worker.shutdown(grace))))
 }
 
 fn refuse(errors: &[ExecutorConfigError]) -> Result<(), Failure> {
@@ -85,12 +90,14 @@ impl fmt::Display for Banner {
         writeln!(f, "  runs       {runtimes} (executor: {})", capacity.kind)?;
         write!(f, "{}", Sandbox(&capacity.sandbox))?;
         writeln!(f)?;
+        let code = match (capacity.kind.as_str(), capacity.runtimes.first().map(String::as_str)) {
+            ("mock", _) => "print 42",
+            (_, Some("sh")) => "echo 42",
+            _ => "print(6 * 7)",
+        };
         writeln!(f, "Try:")?;
         writeln!(f, "  curl -s {url}/capacity")?;
-        writeln!(
-            f,
-            "  curl -s {url}/execute -d '{{\"eval_id\": \"one\", \"code\": \"print hello\"}}'"
-        )?;
+        writeln!(f, "  curl -s {url}/execute -d '{{\"eval_id\": \"one\", \"code\": \"{code}\"}}'")?;
         writeln!(f, "  curl -s '{url}/executions/one?wait_ms=1000'")?;
         writeln!(f)?;
         write!(f, "Ctrl-C drains and stops; a second Ctrl-C stops at once.")

@@ -114,7 +114,8 @@ impl Tariffs {
     }
 
     /// True if any price depends on earlier usage.
-    pub(in crate::tariff) fn have_tiers(&self) -> bool {
+    #[must_use]
+    pub fn have_tiers(&self) -> bool {
         !self.counters.is_empty()
     }
 

@@ -128,7 +128,7 @@ impl Executor {
 
     fn cancel(&mut self, key: &ExecutionKey) -> What {
         match self.slots.cancel(key) {
-            Cancelled::BeforeArrival => return What::Ahead,
+            Cancelled::Reserved | Cancelled::BeforeArrival => return What::Ahead,
             Cancelled::Running { .. } => self.finish(key, TaskOutcome::Cancelled),
             Cancelled::Ended => {}
         }

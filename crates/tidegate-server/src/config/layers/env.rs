@@ -10,6 +10,15 @@ use tidegate::suggestion::nearest;
 /// Prefix of every variable of Tidegate; an unknown one is an error.
 const PREFIX: &str = "TIDEGATE_";
 
+/// Variables of commands and workers, which a service may inherit.
+const OF_COMMANDS: [&str; 5] = [
+    "TIDEGATE_TOKEN",
+    "TIDEGATE_CA",
+    "TIDEGATE_CERT",
+    "TIDEGATE_CERT_KEY",
+    "TIDEGATE_WORKER_TOKEN",
+];
+
 /// Applies the environment to the table, and reports unknown names with the prefix of Tidegate.
 pub fn read(env: &BTreeMap<String, String>, table: &mut Table, errors: &mut ErrorList) {
     check_names(env, table, errors);
@@ -53,13 +62,13 @@ fn check_names(env: &BTreeMap<String, String>, table: &Table, errors: &mut Error
     let clients = table.client.entries.iter().filter_map(|client| client.token_env.get());
     let keys = table.upstream.entries.iter().filter_map(|upstream| upstream.api_key_env.get());
     let operators = table.operator.entries.iter().filter_map(|entry| entry.token_env.get());
-    let secrets: Vec<_> = clients.chain(operators).chain(keys).collect();
+    let executors = table.executor.entries.iter().filter_map(|entry| entry.token_env.get());
+    let secrets: Vec<_> = clients.chain(operators).chain(keys).chain(executors).collect();
     let unknown = env.iter().filter(|(name, value)| {
         name.starts_with(PREFIX)
             // Variables of test programs.
             && !name.starts_with("TIDEGATE_TEST_")
-            // The token of commands, which a service may inherit.
-            && *name != "TIDEGATE_TOKEN"
+            && !OF_COMMANDS.contains(&name.as_str())
             && !is_service_link(name, value)
             && !known.contains(*name)
             && !secrets.contains(name)

@@ -17,6 +17,8 @@ pub struct Spec<T> {
 pub struct Names {
     /// The flag of the command line, without dashes.
     pub flag: Option<&'static str>,
+    /// The flag that turns a switch off, without dashes.
+    pub off_flag: Option<&'static str>,
     /// An environment variable besides the one that follows from the key.
     pub env_alias: Option<&'static str>,
     /// A valid value for documentation.
@@ -113,6 +115,12 @@ impl<T> Spec<T> {
 
     pub fn flag(mut self, flag: &'static str) -> Self {
         self.names.flag = Some(flag);
+        self
+    }
+
+    /// Adds the flag that turns a switch off.
+    pub fn off_flag(mut self, flag: &'static str) -> Self {
+        self.names.off_flag = Some(flag);
         self
     }
 

@@ -1,7 +1,8 @@
 use super::clients::Client;
 use super::operators::Operator;
+use super::tls::TlsFiles;
 use crate::config::policies::{
-    Anonymous, AuthorizationPolicy, ForwardedPolicy, HostPolicy, LogFormat,
+    Anonymous, AuthorizationPolicy, ForwardedPolicy, HostPolicy, LogFormat, TlsMode,
 };
 use crate::config::schema::record;
 use crate::config::value::shape::{ADDRESS, LOG_FILTER};
@@ -16,21 +17,26 @@ record! { NodeSettings {
     role: Role = word().or(Role::Gate).flag("role");
     /// Counts what every limit would refuse, by reason, and refuses nothing.
     dry_run: bool = switch().or(false).flag("dry-run");
+    /// Folder of the stores. Default by STATE_DIRECTORY, XDG_STATE_HOME or HOME.
+    state_folder: Option<PathBuf> = path().unset().example("/var/lib/tidegate").flag("state-folder");
 }}
 
 record! {
     /// Addresses, limits and TLS files of the gateway's listeners.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ListenConfig from ListenSettings {
-        /// Address for client requests; any address but loopback needs a `[[client]]` with a token.
+        /// Address for client requests; any address but loopback needs TLS and a `[[client]]`.
         address: SocketAddr = text(ADDRESS).or(loopback(8000)).flag("listen") => address;
-        /// Address for health, metrics and administration; loopback only.
+        /// Address for administration; any address but loopback needs TLS and an `[[operator]]`.
         admin_address: SocketAddr = text(ADDRESS).or(loopback(8001)).flag("admin-listen")
             => admin_address;
         /// I/O threads of the gateway; 0 starts one per core.
         threads: usize = whole(0, 256, "threads").or(0).flag("threads");
         /// The most connections that may be open at once.
         connections_max: usize = whole(1, 1_000_000, "connections").or(8_192) => connections_max;
+        /// Connections beyond `connections_max` for health checks and other Critical requests alone.
+        connections_reserve: usize = whole(0, 65_536, "connections").or(64)
+            => connections_reserve;
         /// The longest time that the head of a request may take to arrive.
         header_timeout_ms: Duration = millis(100, 10 * MINUTE_MS).or_ms(30_000) => header_timeout;
         /// The least rate of a body while the gateway waits for its client; 0 for none.
@@ -39,10 +45,22 @@ record! {
         body_grace_ms: Duration = millis(10, 10 * MINUTE_MS).or_ms(10_000) => body_grace;
         /// The longest time that a shutdown waits for requests in flight.
         shutdown_grace_ms: Duration = millis(0, HOUR_MS).or_ms(10_000) => shutdown_grace;
-        /// PEM certificate chain for TLS; needs `tls_key`.
+        /// TLS of the data port: on where a certificate is configured (auto), or plain text (off).
+        tls: TlsMode = word().or(TlsMode::Auto);
+        /// PEM certificate chain of the data port, instead of `tls.cert`.
         tls_cert: Option<PathBuf> = path().unset().example("/path/to/cert.pem");
         /// PEM private key of `tls_cert`.
         tls_key: Option<PathBuf> = path().unset().example("/path/to/key.pem");
+        /// PEM authorities of client certificates on the data port, instead of `tls.client_ca`.
+        tls_client_ca: Option<PathBuf> = path().unset().example("/path/to/clients.pem");
+        /// TLS of the admin port: on where a certificate is configured (auto), or plain text (off).
+        admin_tls: TlsMode = word().or(TlsMode::Auto);
+        /// PEM certificate chain of the admin port, instead of `tls.cert`.
+        admin_tls_cert: Option<PathBuf> = path().unset().example("/path/to/cert.pem");
+        /// PEM private key of `admin_tls_cert`.
+        admin_tls_key: Option<PathBuf> = path().unset().example("/path/to/key.pem");
+        /// PEM authorities of client certificates on the admin port, instead of `tls.client_ca`.
+        admin_tls_client_ca: Option<PathBuf> = path().unset().example("/path/to/clients.pem");
     }
     derived |settings| {
         /// I/O threads of the gateway, at least 1. Default one per core.
@@ -50,21 +68,11 @@ record! {
             0 => std::thread::available_parallelism().map_or(1, NonZero::get),
             threads => threads,
         };
-        /// Certificate and key for TLS. Default none: plain text.
-        tls: Option<TlsFiles> = {
-            let files = settings.tls_cert.get().zip(settings.tls_key.get());
-            files.map(|(cert, key)| TlsFiles { cert, key })
-        };
+        /// TLS files of the data port, its own or those of `[tls]`. Default none: plain text.
+        tls: Option<TlsFiles> = None;
+        /// TLS files of the admin port, its own or those of `[tls]`. Default none: plain text.
+        admin_tls: Option<TlsFiles> = None;
     }
-}
-
-/// The PEM files of a TLS server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// The certificate chain, the server's own certificate first.
-    pub cert: PathBuf,
-    /// The private key.
-    pub key: PathBuf,
 }
 
 record! {
@@ -145,6 +153,8 @@ record! {
             => idle_connections_max;
         /// Lifetime of an idle connection; below the 5 s after which many servers close it.
         idle_timeout_ms: Duration = millis(1, HOUR_MS).or_ms(4_000) => idle_timeout;
+        /// Memory for responses that clients are slow to read; beyond it the slowest client is closed.
+        buffer_mib: u64 = mebibytes(1, 1 << 20).or(256 << 20) => buffer_bytes;
         /// Time between two health checks of an upstream.
         health_interval_ms: Duration = millis(50, 10 * MINUTE_MS).or_ms(1_000) => health_interval;
         /// The Host header that an upstream receives: the client's (preserve) or its own (upstream).

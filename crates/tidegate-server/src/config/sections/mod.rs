@@ -9,6 +9,7 @@ mod operators;
 mod routes;
 mod routing;
 mod tasks;
+mod tls;
 mod tokens;
 
 pub use clients::{Client, ClientSettings, clients};
@@ -18,4 +19,5 @@ pub use operators::{Operator, OperatorSettings, operators};
 pub use routes::{HeaderMatch, RouteRule, RouteSettings, routes};
 pub use routing::*;
 pub use tasks::*;
+pub use tls::{PortSettings, TlsFiles, TlsSettings};
 pub use tokens::{Taken, Variables};

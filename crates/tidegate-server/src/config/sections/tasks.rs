@@ -1,11 +1,12 @@
+use super::tokens::Variables;
 use crate::config::errors::{ErrorList, quoted};
 use crate::config::policies::{LocalExecutor, NetworkUse};
 use crate::config::schema::record;
-use crate::config::value::masked;
 use crate::config::value::shape::{
-    ARGUMENTS, ASSIGNMENT, EXECUTOR_URL, EXTENSION, NAME, SLOT_LEDGER, STORE,
+    ARGUMENTS, ASSIGNMENT, EXECUTOR_URL, EXTENSION, NAME, SLOT_LEDGER, STORE, TOKEN, VARIABLE,
 };
-use std::collections::BTreeMap;
+use crate::config::value::{ApiKey, masked};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 use tidegate::capacity::Placement;
@@ -14,9 +15,9 @@ record! {
     /// Store, executors and limits of tasks.
     #[derive(Clone, PartialEq)]
     pub struct TasksConfig from TasksSettings {
-        /// Execution of tasks by `tidegate up`.
-        enabled: bool = switch().or(true).flag("tasks") => enabled;
-        /// Store of tasks: a folder, or postgres://user@host/database for several managers.
+        /// Tasks of `tidegate up`; with upstreams off, unless a setting of tasks is given.
+        enabled: bool = switch().or(true).flag("tasks").off_flag("no-tasks") => enabled;
+        /// Store of tasks: a folder (default in the state folder), or postgres://user@host/database.
         store: String = text(STORE).or("tidegate-tasks".to_owned()).flag("task-store") => store;
         /// Slot ledger: memory, or redis://host:port/db for managers that share executors.
         slot_ledger: String = text(SLOT_LEDGER).or("memory".to_owned()).flag("slot-ledger")
@@ -46,12 +47,24 @@ record! {
         output_bytes_max: usize = whole(1_024, 1 << 24, "bytes").or(1 << 20) => output_bytes_max;
         /// Lifetime of tasks and their output after their end.
         retention_hours: Duration = hours(1, 87_600).or_ms(7 * DAY_MS) => retention;
+        /// File with the key that seals the values of `env` in the store. Default in the state folder.
+        env_key_file: Option<PathBuf> = path().unset().example("/path/to/task-env.key") => env_key_file;
+        /// Offers runtimes with network also where nothing keeps their tasks from this node's own ports.
+        unguarded_network: bool = switch().or(false) => unguarded_network;
         /// Folder in which tasks run. Default a folder of this user in the system's temporary folder.
         work_folder: Option<PathBuf> = path().unset().example("/path/to/folder") => work_folder;
+        /// PEM bundle of trusted authorities for https executors. Default the system's.
+        tls_ca: Option<PathBuf> = path().unset().example("/path/to/ca.pem") => tls_ca;
+        /// PEM certificate chain that the manager shows to executors that ask for one.
+        tls_cert: Option<PathBuf> = path().unset().example("/path/to/cert.pem") => tls_cert;
+        /// PEM private key of `tls_cert`.
+        tls_key: Option<PathBuf> = path().unset().example("/path/to/key.pem") => tls_key;
     }
     derived |_settings| {
-        /// URLs of executors elsewhere, 0 … 1,000. Default none.
-        executors: Vec<String> = Vec::new();
+        /// Executors elsewhere, 0 … 1,000. Default none.
+        executors: Vec<ExecutorEntry> = Vec::new();
+        /// Ports of this node's listeners, which tasks with network must not connect to.
+        node_ports: BTreeSet<u16> = BTreeSet::new();
         /// Runtimes besides those that are found on this machine, 0 … 64. Default none.
         runtimes: Vec<RuntimeEntry> = Vec::new();
     }
@@ -60,7 +73,18 @@ record! {
 record! { ExecutorSettings {
     /// URL of the executor.
     url: String = text(EXECUTOR_URL).required().example("http://127.0.0.1:8083");
+    /// Environment variable with the token of the executor, which the manager sends.
+    token_env: Option<String> = text(VARIABLE).unset();
 }}
+
+/// An executor elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecutorEntry {
+    /// Its base URL, without a slash at the end.
+    pub url: String,
+    /// The token that it expects. Default none.
+    pub token: Option<ApiKey>,
+}
 
 record! {
     /// A runtime that the configuration declares. A missing value is as for a runtime that is found.
@@ -99,6 +123,14 @@ record! {
     }
 }
 
+impl ExecutorEntry {
+    /// An executor that expects no token.
+    #[must_use]
+    pub fn open(url: impl Into<String>) -> Self {
+        Self { url: url.into(), token: None }
+    }
+}
+
 impl TasksConfig {
     /// The slots of the executor in this process.
     #[must_use]
@@ -122,19 +154,24 @@ impl std::fmt::Debug for TasksConfig {
     }
 }
 
-/// The URLs of the list, each once.
-pub fn executors(list: &[ExecutorSettings], errors: &mut ErrorList) -> Vec<String> {
-    let mut urls: Vec<String> = Vec::new();
+/// The executors of the list, each once.
+pub fn executors(
+    list: &[ExecutorSettings],
+    variables: Variables<'_>,
+    errors: &mut ErrorList,
+) -> Vec<ExecutorEntry> {
+    let mut executors: Vec<ExecutorEntry> = Vec::new();
     for entry in list {
+        let token = variables.secret(&entry.token_env, TOKEN, errors);
         let Some(url) = entry.url.required(errors) else { continue };
         let url = url.trim_end_matches('/').to_owned();
-        if urls.contains(&url) {
+        if executors.iter().any(|executor| executor.url == url) {
             errors.push(entry.url.error(quoted(&url), "each executor once"));
             continue;
         }
-        urls.push(url);
+        executors.push(ExecutorEntry { url, token: token.as_deref().map(ApiKey::new) });
     }
-    urls
+    executors
 }
 
 /// The runtimes of the list, with unique names.

@@ -52,7 +52,9 @@ fn decoded(path: &str) -> String {
     while let Some(first) = rest.chars().next() {
         let escaped = if first == '%' { escape(rest) } else { None };
         let (next, length) = match escaped {
-            Some(byte) if is_unreserved(byte) => (byte as char, 3),
+            Some(byte) if is_unreserved(byte) && !completes_escape(&decoded, byte) => {
+                (byte as char, 3)
+            }
             Some(_) => {
                 decoded.push_str(&rest[..3].to_ascii_uppercase());
                 rest = &rest[3..];
@@ -66,6 +68,17 @@ fn decoded(path: &str) -> String {
         }
     }
     decoded
+}
+
+/// Returns true if a byte would make an escape of a percent sign that begins none, as in `%%341`: the result would
+/// be another path to the next reader, so what is written so stays as it is.
+fn completes_escape(decoded: &str, byte: u8) -> bool {
+    let begun = match decoded.as_bytes() {
+        [.., b'%'] => true,
+        [.., b'%', digit] => digit.is_ascii_hexdigit(),
+        _ => false,
+    };
+    begun && byte.is_ascii_hexdigit()
 }
 
 /// The byte of the escape (`%41`) that a text begins with.

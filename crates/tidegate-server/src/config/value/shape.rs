@@ -111,8 +111,9 @@ pub const SLOT_LEDGER: Shape = Shape::new("memory, or redis://host:port/db", |te
     text == "memory" || server.is_some_and(|server| !server.is_empty())
 });
 
-pub const EXECUTOR_URL: Shape = Shape::new("http://host:port, without a path", |text| {
-    let Some(authority) = text.strip_prefix("http://") else { return false };
+pub const EXECUTOR_URL: Shape = Shape::new("http(s)://host:port, without a path", |text| {
+    let authority = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let Some(authority) = authority else { return false };
     let authority = authority.strip_suffix('/').unwrap_or(authority);
     let plain = !authority.is_empty() && !authority.contains(['/', '?', '#', '@', ' ']);
     plain && authority.parse::<Authority>().is_ok()

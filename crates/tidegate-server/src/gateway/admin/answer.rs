@@ -76,8 +76,7 @@ fn admit(
     let classifier = control.admission.classifier();
     match handler {
         _ if !handler.is_telling() => Ok(()),
-        // A scraper on this host needs no token that could change something.
-        Handler::Metrics if !guarded => Ok(()),
+        _ if !guarded && handler.is_open_at(control.config.listen.admin_address) => Ok(()),
         Handler::Usage => classifier.usage_tenants(headers, guarded).map(drop),
         _ if classifier.has_operators() => classifier.require_operator(headers),
         _ if guarded => classifier.require_known(headers),

@@ -4,6 +4,7 @@ use crate::gateway::telemetry::{AlertBoard, IoThreads};
 use crate::gateway::upstream::{Fleet, SlowModels};
 use crate::http::admission::Admission;
 use crate::http::error_response::RejectionPolicy;
+use crate::http::tls::TlsPort;
 use crate::http::{Caller, Extension, Phase, Port};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -28,6 +29,8 @@ pub struct NodeParts {
     pub extensions: Vec<Arc<dyn Extension>>,
     /// Marks the upstreams as the mocks of a demonstration.
     pub demo: bool,
+    /// TLS of ports, for their metrics.
+    pub(crate) tls: Vec<Arc<TlsPort>>,
 }
 
 // === impl ControlPlane ===

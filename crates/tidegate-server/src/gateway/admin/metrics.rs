@@ -1,6 +1,7 @@
 use super::{ControlPlane, routing_metrics};
 use crate::gateway::telemetry::{FAILURE_REASONS, MetricsSnapshot, STATUS_CLASSES};
 use crate::gateway::upstream::UpstreamStats;
+use crate::http::tls::write_tls;
 use crate::http::{Exposition, RejectionReason, write_process};
 use tidegate::admission::{Alert, Reason, ReasonTotals};
 use tidegate::outbox::DestinationSlow;
@@ -27,6 +28,7 @@ pub fn render(control: &ControlPlane) -> String {
     for part in &control.node.extensions {
         part.write_metrics(&mut out);
     }
+    write_tls(&mut out, &control.node.tls);
     write_process(&mut out, control.threads.started_at());
     out.finish()
 }
@@ -185,6 +187,14 @@ fn connections(out: &mut Exposition, control: &ControlPlane) {
         "Client connections refused at the connection limit.",
     )
     .value(control.threads.connections_refused());
+    let buffers = control.threads.buffers();
+    out.gauge("tidegate_response_buffer_bytes", "Bytes of responses that wait for their clients.")
+        .value(buffers.held());
+    out.counter(
+        "tidegate_slow_readers_closed_total",
+        "Client connections closed because unread responses exceeded proxy.buffer_mib.",
+    )
+    .value(buffers.closed());
 }
 
 fn upstreams(out: &mut Exposition, stats: &[UpstreamStats]) {

@@ -1,26 +1,24 @@
 use super::connection::{Accepted, CountedConnection};
 use crate::config::Config;
+use crate::gateway::reserve::Reserve;
 use crate::gateway::telemetry::IoThreads;
 use crate::http::error_response::{RejectionPolicy, rejected_raw};
-use crate::http::{Phase, Rejection, RejectionCause, wire};
+use crate::http::port::AcceptErrors;
+use crate::http::{Phase, Rejection, wire};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream as StdTcpStream};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::watch;
-use tokio::time::sleep;
-
-/// Retry advice for a client over the connection limit: connections come and go within a second.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Accepts the connections of the data port and hands each to the io thread with the fewest.
 pub struct Acceptor {
     threads: Arc<IoThreads>,
     inboxes: Vec<mpsc::Sender<Accepted>>,
     connections_max: usize,
-    /// The response to a client over the limit; `None` under TLS, where it could not be read.
+    reserve: Reserve,
+    /// The response to a client over the limit and the reserve; `None` under TLS, where it could not be read.
     refusal: Option<Vec<u8>>,
 }
 
@@ -33,10 +31,13 @@ impl Acceptor {
         inboxes: Vec<mpsc::Sender<Accepted>>,
         policy: RejectionPolicy,
     ) -> Self {
-        let rejection = Rejection::new(RejectionCause::ConnectionLimit, RETRY_AFTER);
+        let rejection = Rejection::connection_limit();
         let plain = config.listen.tls.is_none();
         let refusal = plain.then(|| rejected_raw(&rejection, policy));
-        Self { threads, inboxes, connections_max: config.listen.connections_max, refusal }
+        let connections_max = config.listen.connections_max;
+        let size = config.listen.connections_reserve;
+        let reserve = Reserve::new(Arc::clone(&threads), connections_max, size);
+        Self { threads, inboxes, connections_max, reserve, refusal }
     }
 
     /// Accepts connections until the gateway drains.
@@ -45,12 +46,13 @@ impl Acceptor {
         listener: TcpListener,
         mut phase: watch::Receiver<Phase>,
     ) {
+        let mut errors = AcceptErrors::new("data");
         loop {
             tokio::select! {
                 _ = phase.wait_for(|phase| *phase == Phase::Draining) => return,
                 accepted = listener.accept() => match accepted.and_then(into_std) {
                     Ok((tcp, peer)) => self.hand_over(tcp, peer),
-                    Err(error) => pause_after(&error).await,
+                    Err(error) => errors.pause_after(&error).await,
                 }
             }
         }
@@ -58,14 +60,18 @@ impl Acceptor {
 
     fn hand_over(&self, mut tcp: StdTcpStream, peer: SocketAddr) {
         let connections: Vec<u64> = self.threads.connections().collect();
-        if connections.iter().sum::<u64>() < self.connections_max as u64 {
+        let beyond = connections.iter().sum::<u64>() >= self.connections_max as u64;
+        let mut reserved = if beyond { self.reserve.take() } else { None };
+        if !beyond || reserved.is_some() {
             let mut order: Vec<usize> = (0..self.inboxes.len()).collect();
             order.sort_by_key(|index| connections[*index]);
             for index in order {
                 let counted = CountedConnection::new(self.threads.metrics(index));
-                match self.inboxes[index].try_send(Accepted { tcp, peer, counted }) {
+                match self.inboxes[index].try_send(Accepted { tcp, peer, counted, reserved }) {
                     Ok(()) => return,
-                    Err(TrySendError::Full(back) | TrySendError::Closed(back)) => tcp = back.tcp,
+                    Err(TrySendError::Full(back) | TrySendError::Closed(back)) => {
+                        (tcp, reserved) = (back.tcp, back.reserved);
+                    }
                 }
             }
         }
@@ -90,10 +96,4 @@ fn refuse(mut tcp: StdTcpStream, response: &[u8]) {
         tracing::debug!(%error, "a client over the connection limit left before its response");
     }
     let _ = tcp.read(&mut [0; 4096]);
-}
-
-/// Waits after a failed accept: without descriptors or memory, accepting again at once would spin.
-async fn pause_after(error: &io::Error) {
-    tracing::warn!(%error, "could not accept a connection");
-    sleep(Duration::from_millis(100)).await;
 }

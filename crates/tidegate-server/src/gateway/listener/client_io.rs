@@ -10,7 +10,8 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 /// Bytes of an unwanted body that are read before the connection is closed over it, and for how
-/// long. Closing at once would reset the connection, and the reset would overtake the answer.
+/// long. Closing at once would reset the connection, and the reset would overtake the answer. Beyond these bytes
+/// nothing is read, and the client has the rest of the time to read its answer.
 const LINGER_BYTES: usize = 256 * 1024;
 const LINGER_TIME: Duration = Duration::from_secs(1);
 
@@ -104,6 +105,7 @@ impl AsyncWrite for ClientIo {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // The HTTP server flushes whenever it has nothing else to do.
         self.check_client(cx)?;
+        self.activity.note_flushed();
         Pin::new(&mut self.tcp).poll_flush(cx)
     }
 
@@ -136,9 +138,9 @@ impl Linger {
                     self.budget = self.budget.saturating_sub(buf.filled().len());
                 }
                 Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => return self.deadline.as_mut().poll(cx),
+                Poll::Pending => break,
             }
         }
-        Poll::Ready(())
+        self.deadline.as_mut().poll(cx)
     }
 }

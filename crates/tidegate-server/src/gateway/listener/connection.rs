@@ -1,8 +1,10 @@
 use super::client_io::ClientIo;
 use crate::gateway::activity::{Activity, Order};
 use crate::gateway::proxy::{ClientContext, ThreadProxy, serve};
+use crate::gateway::reserve::ReservedConnection;
 use crate::gateway::telemetry::ThreadMetrics;
-use crate::http::wire::H2_PING_EVERY;
+use crate::http::tls::TlsPort;
+use crate::http::wire::{CLIENT_BUFFER_MAX, H2_PING_EVERY, H2_SEND_MAX};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -14,37 +16,54 @@ use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 
 /// A connection of a client, just accepted.
 pub struct Accepted {
     pub tcp: std::net::TcpStream,
     pub peer: SocketAddr,
     pub counted: CountedConnection,
+    /// Its part of the reserve, beyond the connection limit.
+    pub reserved: Option<ReservedConnection>,
 }
 
-/// Serves a client until one of both ends it.
+/// Serves a client until one of both ends it, or until it has to make room in the reserve.
 pub async fn serve_client(
     thread: Arc<ThreadProxy>,
     accepted: Accepted,
     activity: Arc<Activity>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<TlsPort>>,
 ) {
-    let _counted = accepted.counted;
-    let peer = accepted.peer;
-    let Ok(tcp) = TcpStream::from_std(accepted.tcp) else { return };
+    let Accepted { tcp, peer, counted: _counted, reserved } = accepted;
+    let reserved = reserved.map(Arc::new);
+    let served = serve_tcp(thread, (tcp, peer), reserved.clone(), activity, tls);
+    match reserved {
+        None => served.await,
+        Some(reserved) => tokio::select! {
+            () = served => {}
+            () = reserved.ended() => {}
+        },
+    }
+}
+
+async fn serve_tcp(
+    thread: Arc<ThreadProxy>,
+    (tcp, peer): (std::net::TcpStream, SocketAddr),
+    reserved: Option<Arc<ReservedConnection>>,
+    activity: Arc<Activity>,
+    tls: Option<Arc<TlsPort>>,
+) {
+    let Ok(tcp) = TcpStream::from_std(tcp) else { return };
     let io = ClientIo::new(tcp, Arc::clone(&activity), tls.is_none());
     let limit = thread.header_timeout();
     let client = ClientContext::new(thread, peer, tls.is_some(), Arc::clone(&activity));
-    let client = Arc::new(client);
+    let client = Arc::new(client.reserved(reserved));
     match tls {
         None => serve_http(client, io, peer, &activity, true).await,
-        Some(tls) => match timeout(limit, tls.accept(io)).await {
-            Ok(Ok(stream)) => serve_http(client, stream, peer, &activity, false).await,
-            Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
-            Err(_elapsed) => tracing::debug!(%peer, "TLS handshake timed out"),
-        },
+        Some(tls) => {
+            if let Some(stream) = tls.accept(io, limit).await {
+                serve_http(client, stream, peer, &activity, false).await;
+            }
+        }
     }
     if let Some(tunnel) = activity.take_tunnel() {
         follow(tunnel, &activity).await;
@@ -109,6 +128,7 @@ fn http_builder(half_close: bool) -> auto::Builder<TokioExecutor> {
         .header_read_timeout(None)
         .writev(false)
         .half_close(half_close)
+        .max_buf_size(CLIENT_BUFFER_MAX)
         .auto_date_header(false);
     builder
         .http2()
@@ -116,6 +136,7 @@ fn http_builder(half_close: bool) -> auto::Builder<TokioExecutor> {
         .auto_date_header(false)
         .keep_alive_interval(H2_PING_EVERY)
         .adaptive_window(true)
+        .max_send_buf_size(H2_SEND_MAX)
         .max_concurrent_streams(1024);
     builder
 }

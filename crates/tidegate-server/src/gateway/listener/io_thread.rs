@@ -2,15 +2,16 @@ use super::connection::{Accepted, serve_client};
 use super::reaper::ConnectionReaper;
 use crate::config::Config;
 use crate::gateway::activity::Activity;
+use crate::gateway::buffer::{BufferBudget, ResponseBuffer};
 use crate::gateway::proxy::ThreadProxy;
 use crate::gateway::telemetry::IoThreads;
 use crate::http::Phase;
+use crate::http::tls::TlsPort;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
-use tokio_rustls::TlsAcceptor;
 
 /// One serving thread: its clients, and who looks after them.
 pub struct IoThread {
@@ -18,7 +19,7 @@ pub struct IoThread {
     proxy: Arc<ThreadProxy>,
     threads: Arc<IoThreads>,
     shutdown_grace: Duration,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<TlsPort>>,
     reaper: ConnectionReaper,
     clients: JoinSet<()>,
 }
@@ -31,7 +32,7 @@ impl IoThread {
         proxy: ThreadProxy,
         config: &Config,
         threads: Arc<IoThreads>,
-        tls: Option<TlsAcceptor>,
+        tls: Option<Arc<TlsPort>>,
     ) -> Self {
         Self {
             index,
@@ -52,19 +53,26 @@ impl IoThread {
         mut phase: watch::Receiver<Phase>,
     ) -> usize {
         let mut ticks = interval(self.reaper.period());
+        let buffers = Arc::clone(self.threads.buffers());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 Some(accepted) = inbox.recv() => self.take(accepted),
                 Some(ended) = self.clients.join_next() => note_end(ended),
                 _ = ticks.tick() => self.look_around(),
+                () = buffers.exceeded(self.index) => self.reaper.keep_budget(&buffers),
                 _ = phase.wait_for(|phase| *phase == Phase::Draining) => break,
             }
         }
-        self.drain(inbox, ticks).await
+        self.drain(inbox, ticks, &buffers).await
     }
 
-    async fn drain(mut self, mut inbox: mpsc::Receiver<Accepted>, mut ticks: Interval) -> usize {
+    async fn drain(
+        mut self,
+        mut inbox: mpsc::Receiver<Accepted>,
+        mut ticks: Interval,
+        buffers: &BufferBudget,
+    ) -> usize {
         let deadline = Instant::now() + self.shutdown_grace;
         self.reaper.drain();
         // What was handed over just before the end is served too; no more can come once this is empty.
@@ -79,6 +87,7 @@ impl IoThread {
                     None => return 0,
                 },
                 _ = ticks.tick() => self.look_around(),
+                () = buffers.exceeded(self.index) => self.reaper.keep_budget(buffers),
                 () = sleep_until(deadline) => return self.clients.len(),
             }
         }
@@ -89,10 +98,13 @@ impl IoThread {
         self.proxy.sweep_idle();
         self.proxy.refresh_date(SystemTime::now());
         self.reaper.pass();
+        self.reaper.keep_budget(self.threads.buffers());
     }
 
     fn take(&mut self, accepted: Accepted) {
-        let activity = Arc::new(Activity::new());
+        let budget = Arc::clone(self.threads.buffers());
+        let buffer = ResponseBuffer::of_connection(budget, self.index);
+        let activity = Arc::new(Activity::new(buffer));
         self.reaper.take(&activity);
         let client = serve_client(Arc::clone(&self.proxy), accepted, activity, self.tls.clone());
         self.clients.spawn(client);

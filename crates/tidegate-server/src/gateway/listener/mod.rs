@@ -8,6 +8,7 @@ mod connection;
 mod half_close;
 mod io_thread;
 mod reaper;
+mod slow_log;
 
 pub use accept::Acceptor;
 pub use io_thread::IoThread;

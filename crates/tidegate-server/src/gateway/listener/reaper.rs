@@ -1,5 +1,7 @@
+use super::slow_log::SlowReaderLog;
 use crate::config::Config;
 use crate::gateway::activity::{Activity, Order};
+use crate::gateway::buffer::BufferBudget;
 use crate::http::client::BodyRate;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -16,6 +18,7 @@ pub struct ConnectionReaper {
     quiet_max: Duration,
     stall_max: Duration,
     body_rate: BodyRate,
+    slow_readers: SlowReaderLog,
     draining: bool,
 }
 
@@ -39,6 +42,7 @@ impl ConnectionReaper {
                 min: config.listen.body_rate_min,
                 grace: config.listen.body_grace,
             },
+            slow_readers: SlowReaderLog::default(),
             draining: false,
         }
     }
@@ -71,6 +75,33 @@ impl ConnectionReaper {
             }
             true
         });
+    }
+
+    /// Closes the connections whose clients have taken nothing for longest, until the responses that wait for
+    /// clients are within their budget.
+    pub fn keep_budget(&mut self, budget: &BufferBudget) {
+        let mut excess = budget.excess();
+        let mut closed = 0;
+        if excess > 0 {
+            let open = self.watched.iter().filter_map(|connection| connection.activity.upgrade());
+            let waiting = open.filter_map(|activity| Some((activity.waiting()?, activity)));
+            let mut waiting: Vec<_> = waiting.collect();
+            // Those that were told to end and have not yet come first: they free what they hold.
+            waiting
+                .sort_by_key(|(waiting, activity)| (activity.order() != Order::Cut, waiting.since));
+            for (waiting, activity) in waiting {
+                if excess == 0 {
+                    break;
+                }
+                if activity.order() != Order::Cut {
+                    activity.give(Order::Cut);
+                    closed += 1;
+                }
+                excess = excess.saturating_sub(waiting.bytes);
+            }
+            budget.record_closed(closed);
+        }
+        self.slow_readers.record(closed, Instant::now());
     }
 
     /// Asks every connection to end once what is under way on it is finished.

@@ -101,7 +101,7 @@ impl<'a> Sample<'a> {
 
 /// A metric's name and what follows it.
 fn split_name(line: &str) -> Result<(&str, &str), Broken> {
-    let end = line.bytes().position(|byte| !is_name_byte(byte)).ok_or(Broken)?;
+    let end = line.bytes().position(|byte| !is_name_byte(byte)).unwrap_or(line.len());
     match line.as_bytes()[0] {
         first if end == 0 || first.is_ascii_digit() => Err(Broken),
         _ => Ok(line.split_at(end)),

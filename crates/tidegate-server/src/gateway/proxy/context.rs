@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::gateway::activity::Activity;
 use crate::gateway::admin::ControlPlane;
 use crate::gateway::decision_log::DecisionRecorder;
+use crate::gateway::reserve::ReservedConnection;
 use crate::gateway::telemetry::ThreadMetrics;
 use crate::gateway::upstream::Fleet;
 use crate::http::admission::Admission;
@@ -49,6 +50,8 @@ pub struct ClientContext {
     pub(super) thread: Arc<ThreadProxy>,
     pub(super) activity: Arc<Activity>,
     pub(super) forwarded: ForwardedCache,
+    /// The part of the reserve that the connection uses, if it is one beyond the connection limit.
+    pub(super) reserved: Option<Arc<ReservedConnection>>,
 }
 
 // === impl Proxy ===
@@ -134,6 +137,12 @@ impl ClientContext {
         activity: Arc<Activity>,
     ) -> Self {
         let forwarded = ForwardedCache::new(peer.ip(), secure);
-        Self { thread, activity, forwarded }
+        Self { thread, activity, forwarded, reserved: None }
+    }
+
+    /// The same on a connection of the reserve, if it is one.
+    #[must_use]
+    pub(crate) fn reserved(self, reserved: Option<Arc<ReservedConnection>>) -> Self {
+        Self { reserved, ..self }
     }
 }

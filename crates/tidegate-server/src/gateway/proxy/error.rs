@@ -20,7 +20,10 @@ pub enum ProxyError {
     #[error("the request needs exactly one Host field")]
     BadHost,
     /// The target makes no URI for the upstream.
-    #[error("the request's target can't be passed on")]
+    #[error(
+        "the request's target can't be passed on: expected a path that starts with /, or an http:// or https:// URL \
+         without user and password"
+    )]
     BadTarget,
     /// A limit refused it. Nothing was sent.
     #[error(transparent)]

@@ -13,5 +13,8 @@ mod turn_meter;
 
 pub use context::{ClientContext, Proxy, ThreadProxy};
 pub use error::ProxyError;
+// Parsers of what clients send, for fuzz targets alone.
+#[doc(hidden)]
+pub use request::{ModelScan, Scanned, deadline::of as deadline_of};
 pub use response::GatewayBody;
 pub use serve::serve;

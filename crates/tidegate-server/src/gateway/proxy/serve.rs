@@ -4,15 +4,16 @@ use super::response::{Admitted, Exchange, GatewayBody, ProxiedBody, ResponseGuar
 use super::selection::Selection;
 use super::{ClientContext, ProxyError};
 use crate::config::AuthorizationPolicy;
-use crate::gateway::activity::ResponseStream;
+use crate::gateway::activity::{Order, ResponseStream};
 use crate::gateway::admin::{ControlPlane, answer};
 use crate::gateway::decision_log::PendingDecision;
 use crate::gateway::upstream::TriedUpstreams;
-use crate::http::admission::Classified;
+use crate::http::admission::{API_KEY_HEADER, Classified, TokenFields};
 use crate::http::client::UploadWatch;
 use crate::http::error_response::{ResponseFormat, Unread, rejected};
 use crate::http::read_body::{discard_short, read_away};
 use crate::http::request::has;
+use crate::http::wire::{H2_STREAM_WINDOW, UPSTREAM_BUFFER_MAX};
 use crate::http::{Handler, InUse, Port, Rejection, ResponseBody, response};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -42,13 +43,20 @@ pub async fn serve(
     client: Arc<ClientContext>,
     request: Request<Incoming>,
 ) -> Result<Response<GatewayBody>, Infallible> {
-    let mut response = respond_to(&client, request).await;
+    let handler = Handler::of(request.uri().path()).filter(|handler| !handler.is_operators_alone());
+    let mut response = match &client.reserved {
+        Some(reserved) if !reserved.admits(handler.is_some()) => {
+            refuse_connection(&client, request).await
+        }
+        _ => respond_to(&client, handler, request).await,
+    };
     client.thread.date.stamp(response.headers_mut());
     Ok(response)
 }
 
 async fn respond_to(
     client: &ClientContext,
+    handler: Option<Handler>,
     mut request: Request<Incoming>,
 ) -> Response<GatewayBody> {
     let thread = &*client.thread;
@@ -58,9 +66,8 @@ async fn respond_to(
         client.activity.note_takes_no_interim();
     }
     let started = Instant::now();
-    if let Some(handler) = Handler::of(request.uri().path())
-        && !handler.is_operators_alone()
-    {
+    if let Some(handler) = handler {
+        let _answer = client.reserved.as_ref().map(|reserved| reserved.answer());
         let response = answer(control, handler, request, admission.is_exposed()).await;
         return response.map(GatewayBody::Own);
     }
@@ -69,7 +76,7 @@ async fn respond_to(
         return extension.answer(request, caller).await.map(GatewayBody::Own);
     }
     let format = ResponseFormat::of(&request);
-    let Classified { client: name, priority, share, flow, token_in_authorization } =
+    let Classified { client: name, priority, share, flow, tokens } =
         match admission.classifier().classified(&request) {
             Ok(classified) => classified,
             Err(unauthorized) => {
@@ -92,9 +99,7 @@ async fn respond_to(
             return refuse(control, &rejection, format, unread);
         }
     };
-    if token_in_authorization && thread.config.proxy.authorization == AuthorizationPolicy::Strip {
-        request.headers_mut().remove(header::AUTHORIZATION);
-    }
+    strip_tokens(request.headers_mut(), tokens, thread.config.proxy.authorization);
     let admitted = Admitted { permits, flow, started, busy, queued: thread.metrics.queue() };
     let mut entry = Some(entry);
     match forward(client, request, format.grpc, admitted, &mut entry).await {
@@ -112,6 +117,24 @@ async fn respond_to(
             format.fit(response, unread).map(GatewayBody::Own)
         }
     }
+}
+
+/// Refuses a connection beyond the limit, whose request is not Critical, and ends it.
+async fn refuse_connection(
+    client: &ClientContext,
+    request: Request<Incoming>,
+) -> Response<GatewayBody> {
+    let _busy = client.activity.enter();
+    let format = ResponseFormat::of(&request);
+    let closes = request.version() != Version::HTTP_2;
+    let unread = read_away(request).await;
+    let rejection = Rejection::connection_limit();
+    let mut response = refuse(&client.thread.control, &rejection, format, unread);
+    if closes {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    client.activity.give(Order::End);
+    response
 }
 
 fn refuse(
@@ -199,6 +222,17 @@ async fn unread_of(intake: Intake) -> Unread {
     discard_short(intake.into_unread(), expects).await
 }
 
+/// Removes the tokens of a client from what its upstream receives, unless they are to be passed on.
+fn strip_tokens(headers: &mut HeaderMap, tokens: TokenFields, policy: AuthorizationPolicy) {
+    // Another key takes the place of `Authorization` where it is replaced.
+    if tokens.authorization && policy == AuthorizationPolicy::Strip {
+        headers.remove(header::AUTHORIZATION);
+    }
+    if tokens.api_key && policy != AuthorizationPolicy::Pass {
+        headers.remove(API_KEY_HEADER);
+    }
+}
+
 /// The whole body of a request that may be sent again: its method is idempotent, or the client says by a key that
 /// whoever gets it twice will know. `None` for all others, and for what is too long to be kept.
 async fn replayable(
@@ -243,6 +277,11 @@ fn respond(
         // There is none, whatever the upstream says of its length.
         parts.headers.remove(header::CONTENT_LENGTH);
     }
+    let held_upstream = match parts.version {
+        Version::HTTP_2 => H2_STREAM_WINDOW as usize,
+        // A read that waits may share its memory with the one before it.
+        _ => 2 * UPSTREAM_BUFFER_MAX,
+    };
     parts.extensions.clear();
     // The version was the upstream's and says nothing about the client's connection.
     parts.version = Version::HTTP_11;
@@ -267,7 +306,9 @@ fn respond(
                 let response: Arc<dyn ResponseStream> = Arc::clone(&held) as _;
                 client.activity.watch_stream(Arc::downgrade(&response));
             }
-            let body = GatewayBody::Proxied(ProxiedBody::new(body, held, streams, idle));
+            let buffer = client.activity.response_buffer(streams);
+            buffer.begin(held_upstream);
+            let body = GatewayBody::Proxied(ProxiedBody::new(body, held, buffer, streams, idle));
             Ok(Response::from_parts(parts, body))
         }
     }

@@ -1,4 +1,5 @@
 use super::{MetricsSnapshot, ThreadMetrics};
+use crate::gateway::buffer::BufferBudget;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -11,6 +12,7 @@ const STUCK_AFTER: Duration = Duration::from_secs(10);
 pub struct IoThreads {
     threads: Vec<ThreadState>,
     connections_refused: AtomicU64,
+    buffers: Arc<BufferBudget>,
     started: Instant,
     started_at: SystemTime,
 }
@@ -25,12 +27,13 @@ struct ThreadState {
 // === impl IoThreads ===
 
 impl IoThreads {
-    /// This many threads, which start now.
+    /// This many threads, which start now, with the budget of what their clients do not take.
     #[must_use]
-    pub fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize, buffers: BufferBudget) -> Self {
         Self {
             threads: (0..count).map(|_| ThreadState::default()).collect(),
             connections_refused: AtomicU64::new(0),
+            buffers: Arc::new(buffers),
             started: Instant::now(),
             started_at: SystemTime::now(),
         }
@@ -68,6 +71,12 @@ impl IoThreads {
         self.connections_refused.load(Ordering::Relaxed)
     }
 
+    /// The budget of responses that wait for their clients.
+    #[must_use]
+    pub(crate) fn buffers(&self) -> &Arc<BufferBudget> {
+        &self.buffers
+    }
+
     /// The start, for times since then.
     #[must_use]
     pub fn started(&self) -> Instant {
@@ -90,6 +99,14 @@ impl IoThreads {
         let oldest = self.uptime_ms().saturating_sub(STUCK_AFTER.as_millis() as u64);
         let seen = self.threads.iter().map(|thread| thread.last_seen_ms.load(Ordering::Relaxed));
         seen.enumerate().filter(move |(_, seen_ms)| *seen_ms < oldest).map(|(index, _)| index)
+    }
+
+    /// Time since the last sign of life of the thread that has been silent for longest.
+    #[must_use]
+    pub fn silence(&self) -> Duration {
+        let seen = self.threads.iter().map(|thread| thread.last_seen_ms.load(Ordering::Relaxed));
+        let oldest_ms = seen.min().unwrap_or_else(|| self.uptime_ms());
+        Duration::from_millis(self.uptime_ms().saturating_sub(oldest_ms))
     }
 
     fn uptime_ms(&self) -> u64 {

@@ -1,4 +1,4 @@
-use super::tokens::{Shown, Tokens};
+use super::tokens::{Shown, TokenFields, Tokens};
 use super::{ClientShare, Unauthorized};
 use crate::config::{Anonymous, Client, Config, NormalPath, RouteRule};
 use crate::http::request::values;
@@ -58,8 +58,8 @@ pub struct Classified<'a> {
     pub priority: MessagePriority,
     /// The share of its client, if it has one.
     pub share: Option<&'a ClientShare>,
-    /// The `Authorization` header has a token of this gateway, which is not for upstreams.
-    pub token_in_authorization: bool,
+    /// The headers that have a token of this gateway, which is not for upstreams.
+    pub tokens: TokenFields,
 }
 
 /// The priority that a request claims, and the most that it may claim.
@@ -125,8 +125,7 @@ impl Classifier {
         let share = known.and_then(|known| known.share.as_ref());
         let flow = known.map_or(Flow { id: FlowId::default(), weight: 1 }, |known| known.flow);
         let priority = self.asked(request).capped_at(most);
-        let token_in_authorization = shown.in_authorization;
-        Ok(Classified { client, priority, share, flow, token_in_authorization })
+        Ok(Classified { client, priority, share, flow, tokens: shown.fields })
     }
 
     /// The share of a client, if it has one.

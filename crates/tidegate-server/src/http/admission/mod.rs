@@ -14,5 +14,6 @@ pub use admit::{Admission, Permits};
 pub use classifier::{Claim, Classified, Classifier, Flow};
 pub use client_share::ClientShare;
 pub use retry_board::RetryBoard;
-pub use tokens::{TOKEN_HEADER, TOKEN_PREFIX};
+pub(crate) use tokens::bearer;
+pub use tokens::{API_KEY_HEADER, TOKEN_HEADER, TOKEN_PREFIX, TokenFields, Tokens};
 pub use unauthorized::Unauthorized;

@@ -8,14 +8,26 @@ use std::collections::HashMap;
 /// The older header with a client's token. It is for this hop and never passed on.
 pub const TOKEN_HEADER: &str = "tidegate-token";
 
+/// The header in which some SDKs send their key.
+pub const API_KEY_HEADER: &str = "x-api-key";
+
 /// Start of every token that `tidegate token new` prints. A bearer token with it is this gateway's, known or not,
 /// and never meant for an upstream.
 pub const TOKEN_PREFIX: &str = "tg_";
 
 /// The holders of tokens, by the digests of these.
 #[derive(Debug)]
-pub(super) struct Tokens<H> {
+pub struct Tokens<H> {
     holders: HashMap<TokenDigest, H>,
+}
+
+/// The headers of a request that have a token of this gateway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenFields {
+    /// `Authorization`.
+    pub authorization: bool,
+    /// `x-api-key`.
+    pub api_key: bool,
 }
 
 /// The token that a request shows.
@@ -23,8 +35,8 @@ pub(super) struct Tokens<H> {
 pub(super) struct Shown<H> {
     /// The holder of the token; `None` without a token, and for a bearer token that may be an upstream's.
     pub holder: Option<H>,
-    /// The `Authorization` header has a token of this gateway.
-    pub in_authorization: bool,
+    /// The headers that have a token of this gateway.
+    pub fields: TokenFields,
     /// The `Authorization` header has a bearer token that this gateway does not know.
     pub foreign_bearer: bool,
 }
@@ -32,10 +44,13 @@ pub(super) struct Shown<H> {
 // === impl Tokens ===
 
 impl<H: Copy> Tokens<H> {
+    /// A table of these holders.
     pub fn new(holders: impl IntoIterator<Item = (TokenDigest, H)>) -> Self {
         Self { holders: holders.into_iter().collect() }
     }
 
+    /// Returns true if no tokens were given out.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.holders.is_empty()
     }
@@ -46,8 +61,9 @@ impl<H: Copy> Tokens<H> {
     /// # Errors
     ///
     /// When a token that can only be meant for this gateway is unknown.
-    pub fn shown(&self, headers: &HeaderMap) -> Result<Shown<H>, Unauthorized> {
-        let mut shown = Shown { holder: None, in_authorization: false, foreign_bearer: false };
+    pub(super) fn shown(&self, headers: &HeaderMap) -> Result<Shown<H>, Unauthorized> {
+        let fields = TokenFields::default();
+        let mut shown = Shown { holder: None, fields, foreign_bearer: false };
         // Where no tokens were given out, one means nothing: not even its digest is computed.
         if self.is_empty() {
             return Ok(shown);
@@ -57,9 +73,16 @@ impl<H: Copy> Tokens<H> {
             let holder = self.find(bearer);
             let is_own = holder.is_some() || bearer.starts_with(TOKEN_PREFIX.as_bytes());
             shown.holder = shown.holder.or(holder);
-            shown.in_authorization |= is_own;
+            shown.fields.authorization |= is_own;
             shown.foreign_bearer |= !is_own;
             unknown |= is_own && holder.is_none();
+        }
+        if let Some(key) = headers.get(API_KEY_HEADER) {
+            let holder = self.find(key.as_bytes());
+            shown.fields.api_key =
+                holder.is_some() || key.as_bytes().starts_with(TOKEN_PREFIX.as_bytes());
+            shown.holder = shown.holder.or(holder);
+            unknown |= shown.fields.api_key && holder.is_none();
         }
         if let Some(token) = headers.get(TOKEN_HEADER) {
             shown.holder = Some(self.find(token.as_bytes()).ok_or(Unauthorized::Unknown)?);
@@ -69,7 +92,9 @@ impl<H: Copy> Tokens<H> {
         Ok(shown)
     }
 
-    fn find(&self, token: &[u8]) -> Option<H> {
+    /// The holder of a token, if it is known.
+    #[must_use]
+    pub fn find(&self, token: &[u8]) -> Option<H> {
         self.holders.get(&TokenDigest::of(token)).copied()
     }
 }
@@ -83,11 +108,14 @@ impl<H> Shown<H> {
     }
 }
 
-/// The token of a value of `Authorization`, if its scheme is Bearer.
-fn bearer(value: &[u8]) -> Option<&[u8]> {
-    let (scheme, rest) = value.split_at_checked(b"bearer".len())?;
-    let token = rest.strip_prefix(b" ")?.trim_ascii();
-    (scheme.eq_ignore_ascii_case(b"bearer") && !token.is_empty()).then_some(token)
+/// The token of a value of `Authorization`, if its scheme is Bearer. A value without a scheme is one too: clients
+/// forget it, and their token must not pass for the key of an upstream.
+pub(crate) fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let value = value.trim_ascii();
+    let Some(end) = value.iter().position(is_space) else { return Some(value) };
+    let (scheme, token) = (&value[..end], value[end..].trim_ascii());
+    scheme.eq_ignore_ascii_case(b"bearer").then_some(token)
 }
 
 #[cfg(test)]
@@ -106,8 +134,8 @@ mod tests {
         tokens.shown(&headers)
     }
 
-    fn told(holder: Option<u8>, in_authorization: bool, foreign_bearer: bool) -> Shown<u8> {
-        Shown { holder, in_authorization, foreign_bearer }
+    fn told(holder: Option<u8>, authorization: bool, foreign_bearer: bool) -> Shown<u8> {
+        Shown { holder, fields: TokenFields { authorization, api_key: false }, foreign_bearer }
     }
 
     #[test]
@@ -119,6 +147,14 @@ mod tests {
         assert_eq!(shown(&[(TOKEN_HEADER, "a-token")]), Ok(told(Some(1), false, false)));
         assert_eq!(shown(&[(auth, "Basic a-token")]), Ok(told(None, false, false)));
         assert_eq!(shown(&[(auth, "Bearer sk-upstream")]), Ok(told(None, false, true)));
+        assert_eq!(shown(&[(auth, "Bearer\ta-token")]), Ok(told(Some(1), true, false)));
+        let of_key = |api_key| TokenFields { api_key, ..TokenFields::default() };
+        let key = |holder, has| Ok(Shown { fields: of_key(has), ..told(holder, false, false) });
+        assert_eq!(shown(&[(API_KEY_HEADER, "a-token")]), key(Some(1), true));
+        assert_eq!(shown(&[(API_KEY_HEADER, "sk-upstream")]), key(None, false));
+        for revoked in [(auth, "tg_revoked"), (API_KEY_HEADER, "tg_revoked")] {
+            assert_eq!(shown(&[revoked]), Err(Unauthorized::Unknown));
+        }
         assert_eq!(shown(&[(TOKEN_HEADER, "guess")]), Err(Unauthorized::Unknown));
         assert_eq!(shown(&[(auth, "Bearer tg_revoked")]), Err(Unauthorized::Unknown));
     }

@@ -1,8 +1,13 @@
-use super::informational::{HeadGuard, HeadWatch};
+use super::h2_heads::FrameCheck;
+use super::informational::{HeadCheck, HeadWatch};
+use super::read_guard::ReadGuard;
 use super::{Endpoint, HttpVersion, UploadBody};
 use crate::config::{ProxyConfig, Scheme};
 use crate::http::tls::{EITHER, HTTP1_ONLY, TlsSetupError, upstream_connector};
-use crate::http::wire::{self, H2_PING_EVERY};
+use crate::http::wire::{
+    self, H2_CONNECTION_WINDOW, H2_PING_EVERY, H2_SEND_MAX, H2_STREAM_WINDOW, TLS_BUFFER_MAX,
+    UPSTREAM_BUFFER_MAX,
+};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::ServerName;
@@ -31,7 +36,7 @@ struct Tls {
 /// A connection just opened: the server chooses its version under TLS, the scheme otherwise.
 pub(super) enum Opened {
     H1(http1::SendRequest<UploadBody>, Arc<HeadWatch>),
-    H2(http2::SendRequest<UploadBody>),
+    H2(http2::SendRequest<UploadBody>, Arc<HeadWatch>),
 }
 
 enum Stream {
@@ -123,7 +128,8 @@ impl Connector {
                     .map_err(|error| ConnectError::Tls(io::Error::other(error)))?;
                 let connector =
                     if version == HttpVersion::Http1 { &tls.http1 } else { &tls.either };
-                let stream = connector.connect(name, tcp).await.map_err(ConnectError::Tls)?;
+                let mut stream = connector.connect(name, tcp).await.map_err(ConnectError::Tls)?;
+                stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER_MAX));
                 Ok(Stream::Tls(Box::new(stream)))
             }
             (Scheme::Http | Scheme::H2c | Scheme::Https, _) => Ok(Stream::Plain(tcp)),
@@ -135,21 +141,27 @@ async fn handshake<S>(stream: S, h2: bool) -> Result<Opened, ConnectError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let heads = Arc::new(HeadWatch::default());
     if h2 {
+        let io = TokioIo::new(ReadGuard::new(stream, FrameCheck::new(Arc::clone(&heads))));
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(H2_PING_EVERY)
-            .adaptive_window(true)
-            .handshake(TokioIo::new(stream))
+            .initial_stream_window_size(H2_STREAM_WINDOW)
+            .initial_connection_window_size(H2_CONNECTION_WINDOW)
+            .max_send_buf_size(H2_SEND_MAX)
+            .handshake(io)
             .await
             .map_err(ConnectError::Handshake)?;
         tokio::spawn(async move { log_end(connection.await) });
-        Ok(Opened::H2(sender))
+        Ok(Opened::H2(sender, heads))
     } else {
-        let heads = Arc::new(HeadWatch::default());
-        let io = TokioIo::new(HeadGuard::new(stream, Arc::clone(&heads)));
-        let (sender, connection) =
-            http1::Builder::new().handshake(io).await.map_err(ConnectError::Handshake)?;
+        let io = TokioIo::new(ReadGuard::new(stream, HeadCheck::new(Arc::clone(&heads))));
+        let (sender, connection) = http1::Builder::new()
+            .max_buf_size(UPSTREAM_BUFFER_MAX)
+            .handshake(io)
+            .await
+            .map_err(ConnectError::Handshake)?;
         tokio::spawn(async move { log_end(connection.with_upgrades().await) });
         Ok(Opened::H1(sender, heads))
     }

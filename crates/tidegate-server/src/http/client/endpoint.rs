@@ -43,7 +43,7 @@ impl Endpoint {
 }
 
 /// A field that is marked as sensitive: neither printed nor put into the index of an HTTP/2 connection.
-fn bearer(key: &ApiKey) -> Option<HeaderValue> {
+pub(crate) fn bearer(key: &ApiKey) -> Option<HeaderValue> {
     // A key of visible ASCII always is a value.
     let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose())).ok()?;
     value.set_sensitive(true);

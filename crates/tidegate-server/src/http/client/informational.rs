@@ -1,13 +1,11 @@
+use super::read_guard::ReadCheck;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Informational responses (1xx) that a server may send before the response itself. A server sends one or two; one
 /// that sends them without end would keep the thread busy with heads that are parsed and dropped.
-const INFORMATIONAL_MAX: u32 = 16;
+pub(super) const INFORMATIONAL_MAX: u32 = 16;
 
 /// Follows the heads of responses to one request, as they come over HTTP/1.1, and counts the informational ones.
 #[derive(Debug, Default)]
@@ -45,10 +43,9 @@ pub struct HeadWatch {
     exceeded: AtomicBool,
 }
 
-/// The socket of an HTTP/1.1 connection to a server. Fails when the server sends too many informational responses,
+/// The check of an HTTP/1.1 connection to a server. Fails when the server sends too many informational responses,
 /// which the HTTP client itself reads for ever.
-pub struct HeadGuard<S> {
-    inner: S,
+pub struct HeadCheck {
     watch: Arc<HeadWatch>,
     scan: HeadScan,
 }
@@ -94,20 +91,31 @@ impl HeadWatch {
         self.armed.store(true, Ordering::Relaxed);
     }
 
+    /// Records that the server sent too many informational responses, with the error of its connection.
+    pub(super) fn exceed(&self) -> io::Error {
+        self.exceeded.store(true, Ordering::Relaxed);
+        io::Error::other("too many informational responses")
+    }
+
     /// Returns true if the server sent too many informational responses.
     pub fn is_exceeded(&self) -> bool {
         self.exceeded.load(Ordering::Relaxed)
     }
 }
 
-// === impl HeadGuard ===
+// === impl HeadCheck ===
 
-impl<S> HeadGuard<S> {
-    pub fn new(inner: S, watch: Arc<HeadWatch>) -> Self {
-        Self { inner, watch, scan: HeadScan::default() }
+impl HeadCheck {
+    pub fn new(watch: Arc<HeadWatch>) -> Self {
+        Self { watch, scan: HeadScan::default() }
     }
+}
 
+impl ReadCheck for HeadCheck {
     fn check(&mut self, read: &[u8]) -> io::Result<()> {
+        if !self.watch.armed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         match self.scan.feed(read) {
             None => Ok(()),
             Some(Scanned::Final) => {
@@ -115,57 +123,8 @@ impl<S> HeadGuard<S> {
                 self.watch.armed.store(false, Ordering::Relaxed);
                 Ok(())
             }
-            Some(Scanned::TooMany) => {
-                self.watch.exceeded.store(true, Ordering::Relaxed);
-                Err(io::Error::other("too many informational responses"))
-            }
+            Some(Scanned::TooMany) => Err(self.watch.exceed()),
         }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for HeadGuard<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut this.inner).poll_read(cx, buf))?;
-        if !this.watch.armed.load(Ordering::Relaxed) {
-            return Poll::Ready(Ok(()));
-        }
-        Poll::Ready(this.check(&buf.filled()[before..]))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for HeadGuard<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 }
 

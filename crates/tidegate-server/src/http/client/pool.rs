@@ -25,7 +25,14 @@ struct Shelf {
     /// Idle HTTP/1.1 connections, the last used on top.
     idle: Vec<Idle>,
     /// The HTTP/2 connection, shared by all its requests.
-    shared: Option<http2::SendRequest<UploadBody>>,
+    shared: Option<Shared>,
+}
+
+/// An HTTP/2 connection and the heads that it brings.
+#[derive(Clone)]
+struct Shared {
+    sender: http2::SendRequest<UploadBody>,
+    heads: Arc<HeadWatch>,
 }
 
 struct Idle {
@@ -55,7 +62,7 @@ pub enum HttpVersion {
 
 enum Kind {
     H1(http1::SendRequest<UploadBody>, Arc<HeadWatch>),
-    H2(http2::SendRequest<UploadBody>),
+    H2(Shared),
 }
 
 // === impl Pool ===
@@ -95,8 +102,8 @@ impl Pool {
             (Scheme::Https, _) => self.shelf(endpoint).shared.is_some(),
         };
         if wants_h2 {
-            if let Some(sender) = self.shared(endpoint) {
-                return Ok(Connection { kind: Kind::H2(sender), reused: true, timer: None });
+            if let Some(shared) = self.shared(endpoint) {
+                return Ok(Connection { kind: Kind::H2(shared), reused: true, timer: None });
             }
         } else {
             while let Some(Idle { mut sender, heads, timer, .. }) = self.pop_idle(endpoint, now) {
@@ -111,9 +118,10 @@ impl Pool {
         let opened = self.connector.open(endpoint, version).await?;
         let kind = match opened {
             Opened::H1(sender, heads) => Kind::H1(sender, heads),
-            Opened::H2(sender) => {
-                self.shelf(endpoint).shared = Some(sender.clone());
-                Kind::H2(sender)
+            Opened::H2(sender, heads) => {
+                let shared = Shared { sender, heads };
+                self.shelf(endpoint).shared = Some(shared.clone());
+                Kind::H2(shared)
             }
         };
         Ok(Connection { kind, reused: false, timer: None })
@@ -149,9 +157,9 @@ impl Pool {
         None
     }
 
-    fn shared(&self, endpoint: &Endpoint) -> Option<http2::SendRequest<UploadBody>> {
+    fn shared(&self, endpoint: &Endpoint) -> Option<Shared> {
         let mut shelf = self.shelf(endpoint);
-        if shelf.shared.as_ref().is_some_and(http2::SendRequest::is_closed) {
+        if shelf.shared.as_ref().is_some_and(|shared| shared.sender.is_closed()) {
             shelf.shared = None;
         }
         shelf.shared.clone()
@@ -185,7 +193,10 @@ impl Connection {
     /// Returns true if the connection failed because its server sent too many informational responses.
     #[must_use]
     pub fn had_too_many_informational(&self) -> bool {
-        matches!(&self.kind, Kind::H1(_, heads) if heads.is_exceeded())
+        match &self.kind {
+            Kind::H1(_, heads) => heads.is_exceeded(),
+            Kind::H2(shared) => shared.heads.is_exceeded(),
+        }
     }
 
     /// Takes the connection's timer, set to this moment. One that was set before is only moved: that is cheaper
@@ -223,7 +234,7 @@ impl Connection {
                 heads.arm();
                 sender.try_send_request(request).await
             }
-            Kind::H2(sender) => sender.try_send_request(request).await,
+            Kind::H2(shared) => shared.sender.try_send_request(request).await,
         }
     }
 }

@@ -129,6 +129,8 @@ impl<'a> ErrorResponse<'a> {
         let (status, type_name, _) = self.kind.describe();
         let type_name = match status {
             StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
             | StatusCode::NOT_FOUND
             | StatusCode::CONFLICT
             | StatusCode::GONE => type_name,
@@ -222,12 +224,27 @@ fn percent_encoded(message: &str) -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http_body_util::BodyExt as _;
 
     #[test]
     fn waits_are_rounded_up_so_that_no_client_returns_too_early() {
         let seconds = |ms| seconds(millis(Duration::from_millis(ms)));
         assert_eq!([seconds(0), seconds(1), seconds(1_000), seconds(1_001)], [1, 1, 1, 2]);
         assert_eq!(millis(Duration::from_micros(1_001)), 2);
+    }
+
+    #[tokio::test]
+    async fn the_detail_of_a_missing_token_has_the_type_of_its_status() {
+        for (kind, type_name) in [
+            (ErrorKind::Unauthorized, "unauthorized"),
+            (ErrorKind::Forbidden, "forbidden"),
+            (ErrorKind::Unprocessable, "bad_request"),
+        ] {
+            let response = ErrorResponse::new(kind, "token_missing", "a token is needed").detail();
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(body["error"]["type"], type_name);
+        }
     }
 
     #[test]

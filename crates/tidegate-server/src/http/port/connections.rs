@@ -59,6 +59,11 @@ impl Connections {
         open.push(Arc::clone(&connection));
         Listed { list: Arc::clone(self), connection }
     }
+
+    /// Open connections, without those that had to make room.
+    pub fn count(&self) -> usize {
+        lock(&self.0).len()
+    }
 }
 
 // === impl OpenConnection ===
@@ -67,6 +72,12 @@ impl OpenConnection {
     /// Records the stage that the connection has reached.
     pub fn reach(&self, stage: Stage, now: Instant) {
         *lock(&self.state) = State { stage, since: now };
+    }
+
+    /// The time since which no whole request is there; `None` while one is being answered.
+    pub fn idle_since(&self) -> Option<Instant> {
+        let state = *lock(&self.state);
+        (state.stage != Stage::Answering).then_some(state.since)
     }
 
     /// Waits until the connection has to make room.

@@ -1,6 +1,8 @@
-use super::connections::{Connections, Stage};
+use super::accept_errors::AcceptErrors;
+use super::connections::{Connections, Listed, Stage};
 use crate::http::ResponseBody;
 use crate::http::date::DateStamp;
+use crate::http::tls::TlsPort;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -11,9 +13,10 @@ use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// Connections of an admin port: enough for every scraper and operator.
 const OPERATORS_MAX: u32 = 256;
@@ -32,6 +35,16 @@ pub struct HttpPort {
     ping_every: Duration,
     slots: Arc<Semaphore>,
     closing: watch::Sender<bool>,
+    tls: Option<Arc<TlsPort>>,
+}
+
+/// A connection that is about to be served.
+struct Serving {
+    name: &'static str,
+    builder: auto::Builder<TokioExecutor>,
+    silence_max: Duration,
+    listed: Listed,
+    closing: watch::Receiver<bool>,
 }
 
 // === impl HttpPort ===
@@ -46,7 +59,8 @@ impl HttpPort {
         let slots = Arc::new(Semaphore::new(slots_of(connections_max) as usize));
         let (closing, ping_every) = (watch::channel(false).0, silence_max);
         let connections = Arc::new(Connections::default());
-        Self { name, connections_max, connections, silence_max, ping_every, slots, closing }
+        let tls = None;
+        Self { name, connections_max, connections, silence_max, ping_every, slots, closing, tls }
     }
 
     /// An admin port, whose connections may be silent for 5 s, or for the timeout of heads where that is shorter.
@@ -61,12 +75,19 @@ impl HttpPort {
         Self { ping_every: interval, ..self }
     }
 
+    /// Serves over TLS, if there is any.
+    #[must_use]
+    pub(crate) fn tls(self, tls: Option<Arc<TlsPort>>) -> Self {
+        Self { tls, ..self }
+    }
+
     /// Accepts connections and answers their requests, for ever.
     pub async fn serve<A, F>(&self, listener: TcpListener, answer: A)
     where
         A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
         F: Future<Output = Response<ResponseBody>> + Send + 'static,
     {
+        let mut errors = AcceptErrors::new(self.name);
         loop {
             // The semaphore is never closed, so this waits for a slot and never fails.
             let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else { return };
@@ -78,11 +99,7 @@ impl HttpPort {
                         drop(slot);
                     });
                 }
-                Err(error) => {
-                    tracing::warn!(%error, port = self.name, "could not accept a connection");
-                    // Without descriptors or memory, accepting again at once would spin.
-                    sleep(Duration::from_millis(100)).await;
-                }
+                Err(error) => errors.pause_after(&error).await,
             }
         }
     }
@@ -103,6 +120,28 @@ impl HttpPort {
         F: Future<Output = Response<ResponseBody>> + Send + 'static,
     {
         let _ = tcp.set_nodelay(true);
+        let now = std::time::Instant::now();
+        let serving = Serving {
+            name: self.name,
+            builder: self.builder(),
+            silence_max: self.silence_max,
+            listed: self.connections.list(self.connections_max as usize, now),
+            closing: self.closing.subscribe(),
+        };
+        let tls = self.tls.clone();
+        async move {
+            let Some(tls) = tls else { return serving.serve(tcp, answer).await };
+            let shaken = tokio::select! {
+                shaken = tls.accept(tcp, serving.silence_max) => shaken,
+                () = serving.listed.connection().evicted() => None,
+            };
+            if let Some(stream) = shaken {
+                serving.serve(stream, answer).await;
+            }
+        }
+    }
+
+    fn builder(&self) -> auto::Builder<TokioExecutor> {
         let mut builder = auto::Builder::new(TokioExecutor::new());
         builder
             .http1()
@@ -116,48 +155,57 @@ impl HttpPort {
             .timer(TokioTimer::new())
             .keep_alive_interval(self.ping_every)
             .keep_alive_timeout(self.ping_every);
-        let (name, silence_max) = (self.name, self.silence_max);
-        let now = std::time::Instant::now();
-        let listed = self.connections.list(self.connections_max as usize, now);
-        let mut closing = self.closing.subscribe();
-        async move {
-            let last_request = Arc::new(Mutex::new(Instant::now()));
-            let seen = Arc::clone(&last_request);
-            let open = Arc::clone(listed.connection());
-            let service = service_fn(move |request: Request<Incoming>| {
-                let now = Instant::now();
-                *seen.lock().unwrap_or_else(PoisonError::into_inner) = now;
-                let whole = request.body().is_end_stream();
-                let stage = if whole { Stage::Answering } else { Stage::Receiving };
-                open.reach(stage, now.into_std());
-                let (open, response) = (Arc::clone(&open), answer(request));
-                async move {
-                    let mut response = response.await;
-                    DateStamp::new(SystemTime::now()).stamp(response.headers_mut());
-                    let streams = response.body().size_hint().exact().is_none();
-                    let stage = if streams { Stage::Answering } else { Stage::Waiting };
-                    open.reach(stage, Instant::now().into_std());
-                    Ok::<_, Infallible>(response)
-                }
-            });
-            let mut connection = pin!(builder.serve_connection(TokioIo::new(tcp), service));
-            let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = listed.connection().evicted() => return,
-                // A response under way, a stream of events too, is still sent to its end.
-                () = silence(&last_request, silence_max) => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-                // Also when the port is dropped.
-                () = closed(&mut closing) => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-            };
-            if let Err(error) = ended {
-                tracing::debug!(%error, port = name, "a connection ended");
+        builder
+    }
+}
+
+// === impl Serving ===
+
+impl Serving {
+    /// Answers the requests of a connection until it ends, is silent for too long, or has to make room.
+    async fn serve<S, A, F>(self, stream: S, answer: A)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        A: Fn(Request<Incoming>) -> F + Send + 'static,
+        F: Future<Output = Response<ResponseBody>> + Send + 'static,
+    {
+        let Self { name, builder, silence_max, listed, mut closing } = self;
+        let last_request = Arc::new(Mutex::new(Instant::now()));
+        let seen = Arc::clone(&last_request);
+        let open = Arc::clone(listed.connection());
+        let service = service_fn(move |request: Request<Incoming>| {
+            let now = Instant::now();
+            *seen.lock().unwrap_or_else(PoisonError::into_inner) = now;
+            let whole = request.body().is_end_stream();
+            let stage = if whole { Stage::Answering } else { Stage::Receiving };
+            open.reach(stage, now.into_std());
+            let (open, response) = (Arc::clone(&open), answer(request));
+            async move {
+                let mut response = response.await;
+                DateStamp::new(SystemTime::now()).stamp(response.headers_mut());
+                let streams = response.body().size_hint().exact().is_none();
+                let stage = if streams { Stage::Answering } else { Stage::Waiting };
+                open.reach(stage, Instant::now().into_std());
+                Ok::<_, Infallible>(response)
             }
+        });
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = listed.connection().evicted() => return,
+            // A response under way, a stream of events too, is still sent to its end.
+            () = silence(&last_request, silence_max) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+            // Also when the port is dropped.
+            () = closed(&mut closing) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, port = name, "a connection ended");
         }
     }
 }

@@ -2,7 +2,10 @@
 //! Uses the bodies of responses.
 //! Must not know what is answered.
 
+mod accept_errors;
 mod connections;
 mod http_port;
 
+pub(crate) use accept_errors::AcceptErrors;
+pub(crate) use connections::{Connections, Listed, OpenConnection, Stage};
 pub use http_port::HttpPort;

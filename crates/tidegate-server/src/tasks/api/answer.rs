@@ -236,7 +236,7 @@ impl Answering<'_> {
     ) -> Result<Response<ResponseBody>, TaskApiError> {
         let watchers = &self.api.watchers;
         let (permit, in_use) = match port {
-            Port::Clients(in_use) => (watchers.client(), Some(in_use)),
+            Port::Clients(in_use) => (watchers.client(self.claim.owner()), Some(in_use)),
             Port::Operators => (watchers.operator(), None),
         };
         let permit = permit.ok_or(TaskApiError::WatchersFull)?;

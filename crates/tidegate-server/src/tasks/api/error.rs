@@ -69,6 +69,11 @@ pub enum TaskApiError {
     /// Change requested by a web page of another origin.
     #[error("the request comes from a web page of another origin")]
     CrossOrigin,
+    /// Tasks are off at this node.
+    #[error(
+        "this node runs no tasks: start it with --tasks, or set enabled = true in [tasks] of its configuration"
+    )]
+    Off,
     /// Too many watchers.
     #[error("too many watchers of tasks: poll the task itself, or retry later")]
     WatchersFull,
@@ -121,6 +126,7 @@ impl TaskApiError {
             Self::Value { .. } | Self::Id(_) => (ErrorKind::Unprocessable, "wrong_value"),
             Self::Parameter { .. } => (ErrorKind::BadRequest, "wrong_parameter"),
             Self::CrossOrigin => (ErrorKind::Forbidden, "cross_origin"),
+            Self::Off => (ErrorKind::UnknownPath, "tasks_off"),
             Self::WatchersFull => (ErrorKind::Unavailable, "watchers_full"),
             Self::UnknownPath => (ErrorKind::UnknownPath, "unknown_path"),
             Self::Method { allowed } => (ErrorKind::MethodNotAllowed(allowed), "unknown_method"),

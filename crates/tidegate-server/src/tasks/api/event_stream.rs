@@ -1,3 +1,4 @@
+use super::limits::WatcherPermit;
 use super::position::Position;
 use super::sse_encoder::SseEncoder;
 use crate::http::{ByteStream, InUse, Phase};
@@ -6,7 +7,7 @@ use bytes::Bytes;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tidegate::task::{TaskId, TaskStatus};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
 
 /// Events that are encoded and not yet read by the connection. Further ones wait in the task's own channel, which
@@ -31,7 +32,7 @@ pub struct Watcher {
     /// Position in the output that it has seen.
     pub seen: Position,
     /// Permit within the limit of watchers.
-    pub permit: OwnedSemaphorePermit,
+    pub permit: WatcherPermit,
     /// Marks its connection as in use.
     pub in_use: Option<InUse>,
     /// Phase of the process: a drain ends the stream.
@@ -50,7 +51,7 @@ struct Feeder {
     stall_max: Duration,
     last_sent: Instant,
     status: TaskStatus,
-    _permit: OwnedSemaphorePermit,
+    _permit: WatcherPermit,
 }
 
 /// The watcher has left or stalled, or the process drains.
@@ -251,7 +252,7 @@ mod tests {
             let watch = manager.watch(&TaskId::new("a").unwrap()).await.unwrap();
             let watcher = Watcher {
                 seen: seen.parse().unwrap_or_default(),
-                permit: Arc::clone(&self.permits).try_acquire_owned().unwrap(),
+                permit: Arc::clone(&self.permits).try_acquire_owned().unwrap().into(),
                 in_use: None,
                 phase: self.phase.subscribe(),
                 stall_max: Duration::from_secs(60),

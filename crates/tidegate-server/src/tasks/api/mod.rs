@@ -15,7 +15,12 @@ mod route;
 mod sse_encoder;
 mod submission;
 mod task_api;
+mod tasks_off;
 
 pub use error::TaskApiError;
 pub use limits::SubmissionSettings;
+// The parser of submissions, for its fuzz target alone.
+#[doc(hidden)]
+pub use submission::SubmissionHead;
 pub use task_api::TaskApi;
+pub use tasks_off::TasksOff;

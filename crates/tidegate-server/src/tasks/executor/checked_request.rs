@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 use tidegate::MessagePriority;
 use tidegate::capacity::ExecuteRefused;
-use tidegate::task::{ExecutionKey, TaskId, TaskSpec};
+use tidegate::task::{ExecutionKey, TaskId, TaskSpec, find_runtime};
 
 /// Longest lifetime of a reservation.
 const TTL_S_MAX: u64 = 3_600;
@@ -102,13 +102,12 @@ fn reservation_fence(id: &str) -> Result<u64, ExecuteError> {
 fn runtime(requested: Option<String>, runner: &Runner) -> Result<String, ExecuteError> {
     let known = runner.runtimes();
     let Some(given) = requested else { return Ok(known.first().cloned().unwrap_or_default()) };
-    let fits = match known.is_empty() {
-        true => given.len() <= RUNTIME_BYTES_MAX,
-        false => known.contains(&given),
-    };
-    match fits {
-        true => Ok(given),
-        false => {
+    if known.is_empty() && given.len() <= RUNTIME_BYTES_MAX {
+        return Ok(given);
+    }
+    match find_runtime(&given, known.iter().map(String::as_str)) {
+        Some(found) => Ok(found.to_owned()),
+        None => {
             let given = given.chars().take(RUNTIME_BYTES_MAX).collect();
             Err(ExecuteError::UnknownRuntime { given, known: known.to_vec() })
         }
@@ -177,6 +176,8 @@ mod tests {
         assert_eq!(wrong(|body| body.eval_id = "a b".to_owned()), "bad_id");
         assert_eq!(wrong(|body| body.attempt = 0), "bad_attempt");
         assert_eq!(wrong(|body| body.language = Some("cobol".to_owned())), "unknown_runtime");
+        let versioned = ExecuteBody { language: Some("python3".to_owned()), ..body() };
+        assert_eq!(check(versioned).unwrap().work.runtime, "python");
         assert_eq!(wrong(|body| body.timeout_ms = Some(0)), "bad_timeout");
         assert_eq!(wrong(|body| body.lease_ms = Some(0)), "bad_lease");
         assert_eq!(wrong(|body| body.code.clear()), "code_empty");

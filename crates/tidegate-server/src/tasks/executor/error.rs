@@ -1,6 +1,6 @@
 use std::time::Duration;
 use tidegate::capacity::{ExecuteRefused, ReserveRefused};
-use tidegate::task::{IdError, SpecError};
+use tidegate::task::{IdError, SpecError, runtime_hint};
 
 /// An execution was not started. Nothing changed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -15,7 +15,7 @@ pub enum ExecuteError {
     #[error("{0}")]
     Spec(#[from] SpecError),
     /// Runtime that this executor does not have.
-    #[error("language: unknown runtime {given:?}; available: {}", known.join(", "))]
+    #[error("language: unknown runtime {given:?}{}", runtime_hint(given, known))]
     UnknownRuntime {
         /// Runtime requested.
         given: String,

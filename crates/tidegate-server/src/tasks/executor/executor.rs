@@ -193,11 +193,13 @@ impl Executor {
     /// Stops an execution; an unknown one is refused when it is requested later.
     pub fn cancel(&self, key: &ExecutionKey) -> DeletedExecution {
         let mut table = self.state.lock();
+        table.expire_reservations(self.state.now());
         let cancelled = table.slots.cancel(key);
         let execution = table.known.get(key).cloned();
         drop(table);
         let was = match cancelled {
             Cancelled::Running { .. } => "stopping",
+            Cancelled::Reserved => "reserved",
             Cancelled::Ended => "ended",
             Cancelled::BeforeArrival => "unknown",
         };

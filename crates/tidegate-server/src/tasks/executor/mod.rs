@@ -21,5 +21,8 @@ pub use counts::WorkerCounts;
 pub use drain::Drained;
 pub use error::{ExecuteError, ReserveError};
 pub use executor::Executor;
-pub use http::{CONNECTIONS_MAX, Worker, WorkerError, worker_config_errors};
+// Parsers of requests, for their fuzz target alone.
+pub use http::{CONNECTIONS_MAX, Worker, WorkerAccess, WorkerError, worker_config_errors};
+#[doc(hidden)]
+pub use http::{ExecutionQuery, execute, execution_query, reserve};
 pub use runner::{HttpRunner, MockRunner, Runner, TargetError};

@@ -1,5 +1,5 @@
 use std::time::Duration;
-use tidegate::task::{SpecError, TaskId};
+use tidegate::task::{SpecError, TaskId, runtime_hint};
 
 /// Error of a request about a task. Nothing changed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -8,7 +8,7 @@ pub enum TaskError {
     #[error("{0}")]
     Spec(#[from] SpecError),
     /// Runtime that no executor has.
-    #[error("no executor has the runtime {given:?}; available: {}", known.join(", "))]
+    #[error("no executor has the runtime {given:?}{}", runtime_hint(given, known))]
     UnknownRuntime {
         /// Runtime requested.
         given: String,

@@ -19,7 +19,7 @@ pub(super) struct LocalExecutor {
 #[derive(Debug, thiserror::Error)]
 pub enum LocalExecutorError {
     /// Its sandbox or a runtime is unavailable.
-    #[error("{0}; set --task-slots 0 for no local slots, or --tasks false for no tasks")]
+    #[error("{0}; set --task-slots 0 for no local slots, or --no-tasks for none")]
     Runner(#[from] RunnerError),
     /// The system refused a thread or a runtime.
     #[error("the system refused a thread: {0}")]
@@ -74,6 +74,9 @@ fn runner(config: &TasksConfig, runtime: &Runtime) -> Result<Runner, RunnerError
     if let Some(folder) = &config.work_folder {
         process.folder.clone_from(folder);
     }
+    // Tasks of an earlier process may start before this one listens.
+    process.refused_ports.clone_from(&config.node_ports);
+    process.unguarded_network = config.unguarded_network;
     process.runtimes = config.runtimes.iter().map(RuntimeConfig::from).collect();
     let runner = runtime.block_on(ProcessRunner::new(process))?;
     Ok(Runner::Process(Box::new(runner)))

@@ -6,6 +6,7 @@ mod actor;
 mod attempt;
 mod background;
 mod command;
+mod env_key;
 mod error;
 mod event;
 #[cfg(test)]
@@ -21,9 +22,10 @@ mod settings;
 mod unix_time;
 mod view;
 
+pub use env_key::{EnvKey, EnvKeyError};
 pub use error::TaskError;
 pub use handle::ManagerHandle;
-pub use link::ExecutorTarget;
+pub use link::{ExecutorTarget, HttpTarget};
 pub use local_executor::LocalExecutorError;
 pub use manager::Manager;
 pub use metrics::{

@@ -1,12 +1,15 @@
+use super::env_key::{EnvKey, EnvKeyError};
 use super::handle::ManagerHandle;
-use super::link::ExecutorTarget;
+use super::link::{ExecutorTarget, HttpTarget};
 use super::local_executor::{LocalExecutor, LocalExecutorError};
 use super::manager::Manager;
 use super::metrics::ManagerMeters;
 use super::settings::ManagerSettings;
-use crate::config::TasksConfig;
+use crate::config::{ExecutorEntry, TasksConfig};
+use crate::http::tls::{TlsSetupErrors, tasks_tls};
 use crate::tasks::execution::CapacityReport;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::capacity::Placement;
@@ -27,14 +30,20 @@ pub struct TaskNode {
 #[derive(Debug, thiserror::Error)]
 pub enum TaskNodeError {
     /// The store can't be opened.
-    #[error("{0}; choose another store with --task-store, or --tasks false for no tasks")]
+    #[error("{0}; choose another store with --task-store, or --no-tasks for none")]
     Store(#[from] StoreError),
+    /// The key of tasks' environments can't be read or made.
+    #[error(transparent)]
+    EnvKey(#[from] EnvKeyError),
     /// The slot ledger can't be opened.
     #[error("{0}; choose another slot ledger with --slot-ledger")]
     Ledger(#[from] LedgerError),
     /// The executor of this process can't be started.
     #[error(transparent)]
     Executor(#[from] LocalExecutorError),
+    /// TLS to executors can't be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsSetupErrors),
     /// The system refused a thread or a runtime.
     #[error("the system refused a thread: {0}")]
     System(#[from] io::Error),
@@ -50,6 +59,8 @@ impl TaskNode {
     ///
     /// When one of them can't be opened or started. Nothing is left running.
     pub fn start(config: &TasksConfig, port: u16, grace: Duration) -> Result<Self, TaskNodeError> {
+        let env_key = Arc::new(env_key(config)?);
+        let tls = tasks_tls(config)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (store, ledger) = runtime.block_on(async {
             let store = AnyTaskStore::open(&config.store).await?;
@@ -63,12 +74,15 @@ impl TaskNode {
             0 => None,
             slots => Some(LocalExecutor::start(config, slots, &local_name(config, port))?),
         };
+        let remote = |ExecutorEntry { url, token }: ExecutorEntry| {
+            ExecutorTarget::Http(HttpTarget { url, token, tls: tls.clone() })
+        };
         let mut targets: Vec<ExecutorTarget> =
-            config.executors.iter().cloned().map(ExecutorTarget::Url).collect();
+            config.executors.iter().cloned().map(remote).collect();
         targets.extend(
             local_executor.as_ref().map(|local| ExecutorTarget::Local(local.executor().clone())),
         );
-        let settings = settings(config, port);
+        let settings = ManagerSettings { env_key: Some(env_key), ..settings(config, port) };
         let (store, ledger) = (Arc::new(store), Arc::new(ledger));
         let manager = Manager::start(settings, &targets, store, ledger, runtime, grace)?;
         Ok(Self { manager, local_executor, grace })
@@ -101,6 +115,20 @@ impl TaskNode {
             local.shutdown(self.grace.saturating_sub(began.elapsed()));
         }
     }
+}
+
+/// The key that seals tasks' environments: of its file, or beside the store.
+fn env_key(config: &TasksConfig) -> Result<EnvKey, EnvKeyError> {
+    let is_shared = config.store.contains("://");
+    let beside = if is_shared { "tidegate-tasks" } else { config.store.trim_end_matches('/') };
+    let beside = || PathBuf::from(format!("{beside}.key"));
+    let path = config.env_key_file.clone().unwrap_or_else(beside);
+    let key = EnvKey::load_or_create(&path)?;
+    if is_shared {
+        let (file, key) = (path.display(), key.id());
+        tracing::info!(%file, key, "managers that share a store need the same tasks.env_key_file");
+    }
+    Ok(key)
 }
 
 /// Name of the executor of this process: `local`, or unique where managers share a store or a slot ledger.

@@ -1,3 +1,5 @@
+use super::env_key::EnvKey;
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate::capacity::Placement;
 use tidegate::task::TaskLimits;
@@ -26,6 +28,8 @@ pub struct ManagerSettings {
     pub retention: Duration,
     /// Most output stored per attempt, in bytes. Default 1 MiB.
     pub output_bytes_max: usize,
+    /// Key that seals the values of tasks' environments in the store. Default none: they are stored as they are.
+    pub env_key: Option<Arc<EnvKey>>,
 }
 
 // === impl ManagerSettings ===
@@ -43,6 +47,7 @@ impl Default for ManagerSettings {
             probe_every: Duration::from_secs(1),
             retention: Duration::from_secs(7 * 24 * 3_600),
             output_bytes_max: 1 << 20,
+            env_key: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 use crate::config::{NetworkUse, RuntimeEntry};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,6 +26,12 @@ pub struct ProcessConfig {
     /// First of the 256 users that tasks of a root worker run as, one user for each running task. Default 60800,
     /// in a range that neither distributions nor systemd assign.
     pub uid_first: u32,
+    /// TCP ports that tasks with network must not connect to, besides those on which this process listens.
+    /// Default none.
+    pub refused_ports: BTreeSet<u16>,
+    /// Runtimes with network are offered although nothing keeps their tasks from the ports of this process.
+    /// Default false.
+    pub unguarded_network: bool,
 }
 
 /// Use of each layer of the sandbox.
@@ -115,6 +121,8 @@ impl Default for ProcessConfig {
             runtimes: Vec::new(),
             readable: Vec::new(),
             uid_first: 60_800,
+            refused_ports: BTreeSet::new(),
+            unguarded_network: false,
         }
     }
 }

@@ -28,6 +28,18 @@ pub enum RunnerError {
         /// Reason.
         source: io::Error,
     },
+    /// A runtime has network, and its tasks would reach the ports of this process.
+    #[error(
+        "tasks of the runtime {name} would reach this node's own ports, such as the admin port: its network is \
+         \"allow\", and the layer node_ports is not active ({why}); set its network to \"deny\", or accept it with \
+         tasks.unguarded_network = true"
+    )]
+    Unguarded {
+        /// Name of the runtime.
+        name: String,
+        /// Reason why the layer is not active.
+        why: String,
+    },
     /// A declared runtime does not run.
     #[error("the runtime {name} does not run: {why}; correct its command, or remove it")]
     Runtime {

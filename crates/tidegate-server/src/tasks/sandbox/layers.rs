@@ -26,6 +26,8 @@ pub(super) struct Detected {
     pub(super) seccomp: bool,
     pub(super) uid: bool,
     pub(super) watcher: bool,
+    /// Tasks with network reach no port of this process.
+    pub(super) node_ports: bool,
     pub(super) list: Vec<SandboxLayer>,
 }
 
@@ -72,6 +74,14 @@ impl Detected {
         let text = "local sockets alone unless the runtime has network; no mounts, tracing or keys";
         let seccomp = probed.seccomp.map(|()| text.to_owned());
         layers.seccomp = layers.decide("seccomp", used.seccomp, seccomp)?.is_some();
+        let ports = match (used.landlock, layers.seccomp) {
+            (LayerUse::Off, _) => Err("turned off".to_owned()),
+            (_, false) => Err("needs seccomp".to_owned()),
+            (_, true) => {
+                probed.ports.map(|()| "refused to tasks of runtimes with network".to_owned())
+            }
+        };
+        layers.node_ports = layers.decide("node_ports", used.landlock, ports)?.is_some();
         let text = "processes, memory, CPU and files of the whole task";
         layers.watcher = layers.decide("watcher", used.watcher, Ok(text.to_owned()))?.is_some();
         Ok(layers)

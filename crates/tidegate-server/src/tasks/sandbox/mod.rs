@@ -26,6 +26,7 @@ mod folder;
 pub mod launch;
 mod layers;
 mod orphans;
+mod own_ports;
 mod runner;
 mod runtime;
 mod uids;

@@ -1,5 +1,5 @@
 use super::bubblewrap::{CODE, HOME, SYSTEM, Wrap};
-use super::config::{ProcessConfig, RuntimeConfig};
+use super::config::{Network, ProcessConfig, RuntimeConfig};
 use super::ending::Facts;
 use super::error::RunnerError;
 use super::execution::Execution;
@@ -7,10 +7,12 @@ use super::folder::{WorkFolder, WorkFolders};
 use super::launch::{LaunchCommand, Limits, Plan, Process, all_processes};
 use super::layers::Detected;
 use super::orphans;
+use super::own_ports::own_ports;
 use super::runtime::Runtime;
 use super::uids::TaskUser;
+use crate::file_mode;
 use crate::tasks::execution::{OutputSink, SandboxLayer, StopSignal, Work};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +49,8 @@ pub struct ProcessRunner {
 struct Resources {
     folder: WorkFolder,
     user: Option<TaskUser>,
+    /// TCP ports that the task must not connect to.
+    refused_ports: BTreeSet<u16>,
 }
 
 /// Guard that releases the resources, also when the execution's future is dropped.
@@ -73,6 +77,7 @@ impl ProcessRunner {
         let folders =
             WorkFolders::open(&folder).map_err(|source| RunnerError::Folder { folder, source })?;
         let layers = Detected::new(&config, &launcher, &folders).await?;
+        refuse_unguarded(&config, &layers)?;
         let folders = Arc::new(folders);
         let declared = config.runtimes.clone();
         let (runtimes, names) = (BTreeMap::new(), Vec::new());
@@ -164,7 +169,15 @@ impl ProcessRunner {
         let (folders, has_user) = (self.folders.clone(), self.layers.uid);
         let (uid_first, file, code) =
             (self.config.uid_first, runtime.file_name(), work.code.clone());
+        let guards_ports = runtime.config.network == Network::Allow && self.layers.node_ports;
+        let mut refused_ports = match guards_ports {
+            true => self.config.refused_ports.clone(),
+            false => BTreeSet::new(),
+        };
         let acquired = tokio::task::spawn_blocking(move || {
+            if guards_ports {
+                refused_ports.extend(own_ports()?);
+            }
             let user = match has_user {
                 true => Some(TaskUser::take(uid_first).ok_or_else(|| {
                     io::Error::other("all users for tasks are in use: run fewer tasks at one time")
@@ -172,7 +185,7 @@ impl ProcessRunner {
                 false => None,
             };
             let folder = folders.create(&file, &code, user.as_ref())?;
-            Ok(Resources { folder, user })
+            Ok(Resources { folder, user, refused_ports })
         });
         acquired.await.map_err(io::Error::other)?
     }
@@ -208,8 +221,10 @@ impl ProcessRunner {
             folder: home.clone(),
             writable,
             readable,
+            umask: file_mode::inherited(),
             uid: resources.user.as_ref().map(|user| user.uid),
             network: runtime.config.network,
+            refused_ports: resources.refused_ports.clone(),
             limits: limits(&runtime.config, resources.user.is_some()),
             rlimits: self.layers.rlimits,
             landlock: self.layers.landlock,
@@ -219,11 +234,12 @@ impl ProcessRunner {
         }
     }
 
-    /// Command that starts the supervisor.
+    /// Command that starts the supervisor, in a process group of its own: what a terminal sends to the group of
+    /// the worker, such as SIGHUP when it closes, is for the worker to decide.
     fn command(&self, runtime: &Runtime, resources: &Resources) -> Command {
         let Some(bubblewrap) = &self.layers.bubblewrap else {
             let mut command = Command::new(&self.launcher);
-            command.args(["launch", LaunchCommand::Supervise.name()]);
+            command.args(["launch", LaunchCommand::Supervise.name()]).process_group(0);
             return command;
         };
         let mut readable = self.config.readable.clone();
@@ -236,7 +252,7 @@ impl ProcessRunner {
             root: rustix::process::geteuid().is_root(),
         };
         let mut command = Command::new(bubblewrap);
-        command.args(wrap.args(LaunchCommand::Supervise));
+        command.args(wrap.args(LaunchCommand::Supervise)).process_group(0);
         command
     }
 
@@ -312,6 +328,20 @@ impl Resources {
         drop(self.user);
         orphans
     }
+}
+
+/// Refuses runtimes whose tasks would reach the ports of this process, unless that is configured.
+fn refuse_unguarded(config: &ProcessConfig, layers: &Detected) -> Result<(), RunnerError> {
+    let with_network = config.runtimes.iter().find(|it| it.network == Network::Allow);
+    let Some(runtime) = with_network.filter(|_| !layers.node_ports) else { return Ok(()) };
+    let layer = layers.list.iter().find(|layer| layer.layer == "node_ports");
+    let why = layer.map(|layer| layer.detail.clone()).unwrap_or_default();
+    if !config.unguarded_network {
+        return Err(RunnerError::Unguarded { name: runtime.name.clone(), why });
+    }
+    let runtime = &runtime.name;
+    tracing::warn!(runtime, why, "tasks with network reach the ports of this node: use operators");
+    Ok(())
 }
 
 fn limits(runtime: &RuntimeConfig, own_user: bool) -> Limits {

@@ -54,7 +54,7 @@ async fn what_was_not_sent_goes_to_another_and_is_sent_once() {
     for _ in 0..4 {
         assert_eq!(client.send(request(client, "POST", None)).await.status, 200);
     }
-    upstreams[0].vanish();
+    upstreams[0].vanished().await;
     let before = upstreams[1].came().len();
     for _ in 0..20 {
         assert_eq!(client.send(request(client, "POST", None)).await.status, 200);

@@ -9,4 +9,4 @@ mod peer;
 pub use client::Load;
 pub use database::Database;
 pub use node::TestIngest;
-pub use peer::{Peer, Said, batch, batch_of, hello, lines_peer, record};
+pub use peer::{Peer, Said, batch, batch_of, hello, hello_with, lines_peer, record};

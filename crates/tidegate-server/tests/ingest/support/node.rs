@@ -23,8 +23,13 @@ impl TestIngest {
     }
 
     pub fn start_with(change: impl FnOnce(&mut IngestConfig)) -> Self {
+        Self::start_as("", change)
+    }
+
+    /// One with this configuration, such as its clients.
+    pub fn start_as(toml: &str, change: impl FnOnce(&mut IngestConfig)) -> Self {
         let folder = TempFolder::new("ingest");
-        let mut config = Config::from_toml("").unwrap_or_else(|errors| panic!("{errors}"));
+        let mut config = Config::from_toml(toml).unwrap_or_else(|errors| panic!("{errors}"));
         let free: SocketAddr = "127.0.0.1:0".parse().unwrap();
         config.listen.admin_address = free;
         config.ingest.frames_address = free;

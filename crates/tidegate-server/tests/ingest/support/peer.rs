@@ -47,6 +47,14 @@ impl Peer {
         peer
     }
 
+    /// One that has shown a token with its name, and was welcomed.
+    pub async fn with_token(address: SocketAddr, name: &str, token: &str) -> Self {
+        let mut peer = Self::connect(address).await;
+        peer.send(&hello_with(name, token)).await;
+        peer.welcome().await;
+        peer
+    }
+
     pub async fn send(&mut self, bytes: &[u8]) {
         self.tcp.write_all(bytes).await.unwrap();
     }
@@ -117,6 +125,11 @@ pub async fn lines_peer(address: SocketAddr) -> TcpStream {
 
 pub fn hello(name: &str) -> Bytes {
     Hello::new(name.parse().unwrap(), "test").encode()
+}
+
+pub fn hello_with(name: &str, token: &str) -> Bytes {
+    let hello = Hello::new(name.parse().unwrap(), "test");
+    hello.with_token(Some(token.parse().unwrap())).encode()
 }
 
 pub fn record(tenant: &str, quantity: u64) -> UsageRecord {

@@ -8,7 +8,7 @@ use crate::pipeline::measure::signal_cell::SignalCell;
 use crate::pipeline::rejections::Rejections;
 use crate::pipeline::senders::{Senders, Verdict};
 use crate::pipeline::stale_senders::StaleSenders;
-use crate::store::{Origin, PricedBatch, Store};
+use crate::store::{BatchRefusal, Origin, PricedBatch, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_core::frame::{Hello, Reject, RejectReason};
@@ -63,24 +63,39 @@ impl<S: Store> Evaluate<S> {
     async fn evaluate(&mut self, parsed: Parsed) -> Option<Priced> {
         let Parsed { connection, message } = parsed;
         match message {
-            Message::Hello(hello) => Some(self.hello(connection, hello).await),
+            Message::Hello(hello) => self.hello(connection, hello).await,
             Message::Lines(records) => {
                 let number = self.evaluator.begin_batch();
-                let batch = PricedBatch { origin: None, records: self.price(records).await };
-                Some(Priced { connection, number, order: Order::Persist(batch) })
+                let source = connection.source();
+                let records = self.price(records).await;
+                let batch = PricedBatch { origin: None, source, records };
+                Some(Priced {
+                    connection,
+                    number,
+                    tiered: self.tiered(),
+                    order: Order::Persist(batch),
+                })
             }
             Message::Batch { seq, settled, records } => {
                 let number = self.evaluator.begin_batch();
                 let origin = (seq, settled);
                 let order = self.batch(&connection, number, origin, records).await?;
-                Some(Priced { connection, number, order })
+                Some(Priced { connection, number, tiered: self.tiered(), order })
             }
         }
     }
 
-    async fn hello(&mut self, connection: Arc<Connection>, hello: Hello) -> Priced {
+    async fn hello(&mut self, connection: Arc<Connection>, hello: Hello) -> Option<Priced> {
         let sender = hello.sender.to_arc();
-        self.know(&sender).await;
+        let owner = connection.owner();
+        self.know(&sender, owner.is_some()).await;
+        if !self.senders.claim(&sender, owner) {
+            let why = BatchRefusal::SenderOwned.to_string();
+            self.rejections.note(&connection, RejectReason::SenderOwned.name(), &why);
+            connection.reject(self.reject(0, RejectReason::SenderOwned, &why));
+            connection.cut();
+            return None;
+        }
         if let Some(before) = self.senders.speak(&sender, &connection) {
             PipelineCounters::add(&self.counters.senders_superseded, 1);
             tracing::info!(
@@ -90,7 +105,8 @@ impl<S: Store> Evaluate<S> {
             before.complain(self.superseded(0));
             before.cut();
         }
-        Priced { connection, number: self.evaluator.begin_batch(), order: Order::Greet(hello) }
+        let number = self.evaluator.begin_batch();
+        Some(Priced { connection, number, tiered: false, order: Order::Greet(hello) })
     }
 
     async fn batch(
@@ -102,11 +118,13 @@ impl<S: Store> Evaluate<S> {
     ) -> Option<Order> {
         // The hello came before, or the batch had not passed the stage before this one.
         let sender = Arc::clone(connection.sender()?);
-        self.know(&sender).await;
+        let owner = connection.owner();
+        self.know(&sender, owner.is_some()).await;
         match self.senders.see(&sender, connection, (seq, settled), number) {
             Verdict::Count => {
-                let origin = Some(Origin { sender, seq, settled });
-                Some(Order::Persist(PricedBatch { origin, records: self.price(records).await }))
+                let origin = Some(Origin { sender, owner, seq, settled });
+                let (source, records) = (connection.source(), self.price(records).await);
+                Some(Order::Persist(PricedBatch { origin, source, records }))
             }
             Verdict::Repeat => Some(Order::Repeat { seq }),
             Verdict::TooFar => {
@@ -120,6 +138,13 @@ impl<S: Store> Evaluate<S> {
                 });
                 None
             }
+            Verdict::Jump => {
+                let why = "it settles more numbers than the sender can have sent: number batches \
+                           without gaps, or begin anew with the first batch of a connection";
+                self.rejections.note(connection, RejectReason::SeqJump.name(), &why);
+                connection.reject(self.reject(seq, RejectReason::SeqJump, why));
+                None
+            }
             Verdict::Superseded => {
                 self.rejections.count(connection, RejectReason::SenderTaken.name());
                 connection.reject(self.superseded(seq));
@@ -129,33 +154,47 @@ impl<S: Store> Evaluate<S> {
     }
 
     fn superseded(&self, seq: u64) -> Reject {
-        Reject {
-            seq,
-            reason: RejectReason::SenderTaken,
-            retry_after_ms: None,
-            signal: self.signal.get(),
-            message: "another connection speaks for this sender now".to_owned(),
-        }
+        let why = "another connection speaks for this sender now";
+        self.reject(seq, RejectReason::SenderTaken, why)
     }
 
-    /// Loads the sequence window of a sender from the store, unless it is known.
-    async fn know(&mut self, sender: &Arc<str>) {
+    /// A rejection for good.
+    fn reject(&self, seq: u64, reason: RejectReason, why: &str) -> Reject {
+        let (signal, message) = (self.signal.get(), why.to_owned());
+        Reject { seq, reason, retry_after_ms: None, signal, message }
+    }
+
+    /// Loads the sequence window of a sender from the store, unless it is known, and where names have owners its
+    /// owner too.
+    async fn know(&mut self, sender: &Arc<str>, owned: bool) {
         for stale in self.stale.take() {
             self.senders.doubt(&stale);
         }
         while !self.senders.knows(sender) {
-            match self.store.seen(sender).await {
-                Ok(window) => {
+            let stored = async {
+                let window = self.store.seen(sender).await?;
+                let owner = if owned { self.store.owner(sender).await? } else { None };
+                Ok((window, owner))
+            };
+            match stored.await {
+                Ok(stored) => {
                     self.backoff.over();
                     let durable = self.durable.load(Ordering::Acquire);
-                    self.senders.load(Arc::clone(sender), window, durable);
+                    self.senders.load(Arc::clone(sender), stored, durable);
                 }
                 Err(error) => self.backoff.after(&error).await,
             }
         }
     }
 
+    fn tiered(&self) -> bool {
+        self.evaluator.tariffs().have_tiers()
+    }
+
     async fn price(&mut self, records: Vec<UsageRecord>) -> Vec<PricedRecord> {
+        for refused in self.stale.take_refused() {
+            self.evaluator.uncount(&refused);
+        }
         for key in self.evaluator.missing(&records) {
             let used = loop {
                 let used = self.store.used(&key.tenant, &key.meter, key.from_ns, key.until_ns);

@@ -1,4 +1,5 @@
 use super::Work;
+use crate::pipeline::access::{AccessError, SenderAccess, SenderIdentity};
 use crate::pipeline::connection::Connection;
 use crate::pipeline::counters::PipelineCounters;
 use crate::pipeline::item::{Content, Message, Parsed, Piece};
@@ -9,10 +10,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tidegate_core::frame::{
     Batch, FrameError, FrameKind, FrameLimits, Hello, PROTOCOL_VERSION, RawFrame, Reject,
-    RejectReason,
+    RejectReason, SenderToken,
 };
-use tidegate_core::line_protocol::LineParser;
-use tidegate_core::usage::Names;
+use tidegate_core::line_protocol::{LineParser, auth_line};
+use tidegate_core::usage::{Names, UsageRecord};
 
 /// Makes records of frames and lines.
 pub(crate) struct Parse {
@@ -22,6 +23,7 @@ pub(crate) struct Parse {
     pub limits: FrameLimits,
     pub lines: LineParser,
     pub names: Names,
+    pub access: Arc<dyn SenderAccess>,
 }
 
 // === impl Parse ===
@@ -37,7 +39,11 @@ impl Work for Parse {
             Content::Frame(frame) => match self.parse_frame(&connection, &frame) {
                 Ok(message) => Some(message),
                 Err(reject) => {
-                    let ends = reject.reason == RejectReason::UnknownVersion;
+                    let ends = matches!(
+                        reject.reason,
+                        RejectReason::UnknownVersion | RejectReason::Unauthorized
+                    );
+                    connection.reached(reject.seq, 0);
                     connection.reject(reject);
                     if ends {
                         connection.cut();
@@ -52,6 +58,24 @@ impl Work for Parse {
 
 impl Parse {
     fn parse_lines(&mut self, connection: &Connection, block: &Bytes) -> Option<Message> {
+        if connection.is_cut() {
+            return None;
+        }
+        let mut block: &[u8] = block;
+        let identity = match connection.identity() {
+            Some(identity) => identity,
+            None => {
+                let shown = auth_line(block);
+                let (token, length) = shown.as_ref().map_or((None, 0), |(t, n)| (Some(t), *n));
+                block = &block[length..];
+                if let Err(error) = self.identify(connection, token) {
+                    self.rejections.note(connection, RejectReason::Unauthorized.name(), &error);
+                    connection.cut();
+                    return None;
+                }
+                connection.identity()?
+            }
+        };
         let mut records = Vec::new();
         let rejections = &self.rejections;
         let outcome =
@@ -60,8 +84,38 @@ impl Parse {
             });
         PipelineCounters::add(&self.counters.lines, outcome.lines as u64);
         PipelineCounters::add(&self.counters.fields_skipped, outcome.fields_skipped as u64);
+        self.drop_foreign(connection, identity, &mut records);
         PipelineCounters::add(&self.counters.records, records.len() as u64);
         (!records.is_empty()).then_some(Message::Lines(records))
+    }
+
+    /// Drops the records of tenants that the sender may not bill. Each is counted, and one is logged.
+    fn drop_foreign(
+        &self,
+        connection: &Connection,
+        identity: &SenderIdentity,
+        records: &mut Vec<UsageRecord>,
+    ) {
+        if !matches!(identity, SenderIdentity::Client(_)) {
+            return;
+        }
+        records.retain(|record| match identity.check(record) {
+            Ok(()) => true,
+            Err(error) => {
+                self.rejections.note(connection, RejectReason::TenantRefused.name(), &error);
+                false
+            }
+        });
+    }
+
+    fn identify(
+        &self,
+        connection: &Connection,
+        token: Option<&SenderToken>,
+    ) -> Result<(), AccessError> {
+        let identity = self.access.identify(connection.protocol(), token)?;
+        connection.set_identity(identity);
+        Ok(())
     }
 
     fn parse_frame(
@@ -89,6 +143,12 @@ impl Parse {
             let message = format!("version {PROTOCOL_VERSION} of the protocol is spoken here");
             return Err(self.refusal(connection, 0, RejectReason::UnknownVersion, message));
         }
+        if connection.sender().is_none()
+            && let Err(error) = self.identify(connection, hello.token.as_ref())
+        {
+            let reason = RejectReason::Unauthorized;
+            return Err(self.refusal(connection, 0, reason, error.to_string()));
+        }
         if !connection.set_sender(hello.sender.to_arc()) {
             let message = "this connection has said hello already".to_owned();
             return Err(self.refusal(connection, 0, RejectReason::SenderTaken, message));
@@ -109,6 +169,12 @@ impl Parse {
         let batch = Batch::decode(frame, &self.limits, &mut self.names)
             .map_err(|error| self.wrong(connection, frame, &error))?;
         let Batch { seq, settled, records, .. } = batch;
+        if let Some(identity) = connection.identity()
+            && let Err(error) = identity.check_all(&records)
+        {
+            let reason = RejectReason::TenantRefused;
+            return Err(self.refusal(connection, seq, reason, error.to_string()));
+        }
         let signal = self.signal.get();
         // One record by itself costs about as much as a hundred together.
         if signal.batch_only && records.len() == 1 {

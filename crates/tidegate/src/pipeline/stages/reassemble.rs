@@ -1,9 +1,10 @@
 use super::Work;
-use crate::pipeline::connection::{Connection, Protocol};
+use crate::pipeline::connection::Connection;
 use crate::pipeline::counters::PipelineCounters;
 use crate::pipeline::item::{Chunk, Content, Piece};
 use crate::pipeline::measure::partial_bytes::PartialBytes;
 use crate::pipeline::measure::signal_cell::SignalCell;
+use crate::pipeline::protocol::Protocol;
 use crate::pipeline::rejections::Rejections;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -137,6 +138,7 @@ impl Reassemble {
                 Ok(None) => return,
                 Err(error) => {
                     self.rejections.note(connection, error.reason(), &error);
+                    connection.reached(seq_of(&error).unwrap_or(0), 0);
                     connection.complain(Reject::of_error(
                         seq_of(&error),
                         &error,
@@ -155,18 +157,29 @@ impl Reassemble {
     /// Decided from what stands before the body: what is shed is not decoded.
     fn admit(&self, frame: RawFrame, connection: &Arc<Connection>) -> Option<RawFrame> {
         connection.expect_answer();
-        let signal = self.signal.get();
-        let spared = frame.kind == FrameKind::Batch && frame.class == MessageClass::Telemetry;
-        if !(spared && signal.drop_non_critical) {
+        if frame.kind != FrameKind::Batch {
             return Some(frame);
         }
+        let signal = self.signal.get();
+        let (retry_after_ms, message) = match connection.held_for() {
+            Some(left) => {
+                let left_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
+                (left_ms, "its sender has to wait: it sent too many series")
+            }
+            None if frame.class == MessageClass::Telemetry && signal.drop_non_critical => {
+                (signal.delay_ms, "the store is behind: only what can't be spared is taken")
+            }
+            None => return Some(frame),
+        };
         self.rejections.count(connection, RejectReason::Overloaded.name());
+        let seq = frame.peek_seq().unwrap_or(0);
+        connection.reached(seq, 0);
         connection.reject(Reject {
-            seq: frame.peek_seq().unwrap_or(0),
+            seq,
             reason: RejectReason::Overloaded,
-            retry_after_ms: Some(signal.delay_ms),
+            retry_after_ms: Some(retry_after_ms),
             signal,
-            message: "the store is behind: only what can't be spared is taken".to_owned(),
+            message: message.to_owned(),
         });
         None
     }

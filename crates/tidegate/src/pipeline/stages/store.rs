@@ -8,11 +8,13 @@ use crate::pipeline::measure::meter::StageMeter;
 use crate::pipeline::measure::signal_cell::SignalCell;
 use crate::pipeline::rejections::Rejections;
 use crate::pipeline::stale_senders::StaleSenders;
-use crate::store::{Appended, BatchRefusal, PricedBatch, Store};
+use crate::store::{Appended, BatchRefusal, PricedBatch, Store, is_large};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_core::frame::{FrameLimits, Hello, PROTOCOL_VERSION, Reject, RejectReason, Welcome};
 use tidegate_core::sequence::SEQ_WINDOW;
+use tidegate_core::usage::{Fallback, PricedRecord, UsageRecord};
 use tokio::time::Instant;
 
 /// Messages that become durable together: one wait for the disk pays for all that came meanwhile.
@@ -37,8 +39,8 @@ pub(crate) struct StoreStage<S> {
 #[derive(Debug, Default)]
 struct Commit {
     batches: Vec<PricedBatch>,
-    /// Connection and number of each batch.
-    origins: Vec<(Arc<Connection>, Option<u64>)>,
+    /// Connection and number of each batch, and the records of it that count for tiers.
+    origins: Vec<(Arc<Connection>, Option<u64>, Vec<UsageRecord>)>,
     /// By connection, in the order in which they came.
     acks: Vec<(Arc<Connection>, Vec<u64>)>,
     greetings: Vec<(Arc<Connection>, Hello)>,
@@ -85,7 +87,7 @@ impl<S: Store> StoreStage<S> {
         self.backoff.over();
         PipelineCounters::add(&self.counters.commits, 1);
         let origins = std::mem::take(&mut commit.origins);
-        for (((connection, seq), records), appended) in
+        for (((connection, seq, counted), records), appended) in
             origins.into_iter().zip(records).zip(appended)
         {
             match appended {
@@ -98,6 +100,7 @@ impl<S: Store> StoreStage<S> {
                     PipelineCounters::add(&self.counters.records_stored, records);
                 }
                 Appended::Refused(why) => {
+                    self.stale.add_refused(counted);
                     self.refuse(&connection, seq, why);
                     continue;
                 }
@@ -111,6 +114,12 @@ impl<S: Store> StoreStage<S> {
     fn refuse(&self, connection: &Connection, seq: Option<u64>, why: BatchRefusal) {
         let (reason, retry_after_ms) = match why {
             BatchRefusal::TooFar => (RejectReason::TooFar, Some(TOO_FAR_RETRY_MS)),
+            BatchRefusal::SenderOwned => (RejectReason::SenderOwned, None),
+            BatchRefusal::SumOverflow => (RejectReason::SumOverflow, None),
+            BatchRefusal::TooManySeriesOfSource { .. } | BatchRefusal::TooManySeries { .. } => {
+                connection.hold();
+                (RejectReason::TooManySeries, None)
+            }
             BatchRefusal::NameTooLong => (RejectReason::Malformed, None),
         };
         self.rejections.note(connection, reason.name(), &why);
@@ -160,21 +169,51 @@ impl<S: Store> StoreStage<S> {
 impl Commit {
     fn of(taken: impl Iterator<Item = Priced>) -> Self {
         let mut commit = Self::default();
-        for Priced { connection, order, .. } in taken {
+        for Priced { connection, order, tiered, .. } in taken {
             match order {
                 Order::Greet(hello) => commit.greetings.push((connection, hello)),
                 Order::Repeat { seq } => {
                     commit.repeated += 1;
                     commit.ack(connection, seq);
                 }
-                Order::Persist(batch) => {
+                Order::Persist(mut batch) => {
+                    if batch.origin.is_none() {
+                        commit.isolate(&connection, &mut batch, tiered);
+                    }
                     let seq = batch.origin.as_ref().map(|origin| origin.seq);
-                    commit.origins.push((connection, seq));
+                    commit.origins.push((connection, seq, counted(&batch, tiered)));
                     commit.batches.push(batch);
                 }
             }
         }
         commit
+    }
+
+    /// Takes records of lines out of their batch that are stored or refused by themselves: those of each tenant
+    /// and meter, and each large one.
+    fn isolate(&mut self, connection: &Arc<Connection>, batch: &mut PricedBatch, tiered: bool) {
+        let Some(first) = batch.records.first() else { return };
+        let (tenant, meter) = (first.record.tenant.clone(), first.record.meter.clone());
+        let is_first = |priced: &PricedRecord| {
+            priced.record.tenant == tenant && priced.record.meter == meter && !is_large(priced)
+        };
+        if batch.records.iter().all(is_first) {
+            return;
+        }
+        let (mut series, mut alone) = (HashMap::<_, Vec<PricedRecord>>::new(), Vec::new());
+        for priced in std::mem::take(&mut batch.records) {
+            if is_large(&priced) {
+                alone.push(vec![priced]);
+            } else {
+                let key = (priced.record.tenant.clone(), priced.record.meter.clone());
+                series.entry(key).or_default().push(priced);
+            }
+        }
+        for records in series.into_values().chain(alone) {
+            let alone = PricedBatch { origin: None, source: batch.source.clone(), records };
+            self.origins.push((Arc::clone(connection), None, counted(&alone, tiered)));
+            self.batches.push(alone);
+        }
     }
 
     fn ack(&mut self, connection: Arc<Connection>, seq: u64) {
@@ -184,4 +223,13 @@ impl Commit {
             None => self.acks.push((connection, vec![seq])),
         }
     }
+}
+
+/// The records of a batch that Evaluate has counted for tiers: none where no tariff has any.
+fn counted(batch: &PricedBatch, tiered: bool) -> Vec<UsageRecord> {
+    if !tiered {
+        return Vec::new();
+    }
+    let counts = |priced: &&PricedRecord| priced.charge.fallback != Some(Fallback::OutOfRange);
+    batch.records.iter().filter(counts).map(|priced| priced.record.clone()).collect()
 }

@@ -24,6 +24,8 @@ const ROOM_WAIT: Duration = Duration::from_secs(10);
 pub(crate) struct Tables {
     db: Database,
     keyspaces: Vec<Keyspace>,
+    /// Those that are written now and then, and that no other commit waits for.
+    apart: Vec<Keyspace>,
     path: PathBuf,
 }
 
@@ -39,7 +41,7 @@ impl Tables {
             .worker_threads(1)
             .open()
             .map_err(|error| trouble(path, &error))?;
-        Ok(Self { db, keyspaces: Vec::new(), path: path.to_owned() })
+        Ok(Self { db, keyspaces: Vec::new(), apart: Vec::new(), path: path.to_owned() })
     }
 
     /// A keyspace of which so many bytes wait in memory before they are written to a table.
@@ -50,14 +52,39 @@ impl Tables {
         Ok(keyspace)
     }
 
+    /// The same, for commits that [say](Self::wait_for_all_room) that they write to it.
+    pub(crate) fn keyspace_apart(
+        &mut self,
+        name: &str,
+        bytes: u64,
+    ) -> Result<Keyspace, StoreError> {
+        let keyspace = self.keyspace(name, bytes)?;
+        self.apart.extend(self.keyspaces.pop());
+        Ok(keyspace)
+    }
+
     pub(crate) fn db(&self) -> Database {
         self.db.clone()
     }
 
     /// Waits until a commit can't block for ever: until tables have been written.
     pub(crate) fn wait_for_room(&self) -> Result<(), StoreError> {
+        self.wait_until(|| has_room(&self.keyspaces))
+    }
+
+    /// The same for a commit that also writes to the keyspaces apart.
+    pub(crate) fn wait_for_all_room(&self) -> Result<(), StoreError> {
+        self.wait_until(|| self.has_all_room())
+    }
+
+    /// True if a commit can write to every keyspace at once.
+    pub(crate) fn has_all_room(&self) -> bool {
+        has_room(&self.keyspaces) && has_room(&self.apart)
+    }
+
+    fn wait_until(&self, has_room: impl Fn() -> bool) -> Result<(), StoreError> {
         let deadline = Instant::now() + ROOM_WAIT;
-        while !self.has_room() {
+        while !has_room() {
             self.check()?;
             if Instant::now() > deadline {
                 let what = format!("tables are not written in {} s", ROOM_WAIT.as_secs());
@@ -72,7 +99,7 @@ impl Tables {
     /// back from memory although it is not on the disk.
     pub(crate) fn write_all(&self) -> Result<(), StoreError> {
         let deadline = Instant::now() + ROOM_WAIT;
-        for keyspace in &self.keyspaces {
+        for keyspace in self.keyspaces.iter().chain(&self.apart) {
             keyspace.rotate_memtable().map_err(|error| self.trouble(&error))?;
             while keyspace.sealed_memtable_count() > 0 {
                 self.check()?;
@@ -83,13 +110,6 @@ impl Tables {
             }
         }
         Ok(())
-    }
-
-    fn has_room(&self) -> bool {
-        self.keyspaces.iter().all(|keyspace| {
-            keyspace.sealed_memtable_count() <= SEALED_MAX
-                && keyspace.tree.l0_run_count() < RUNS_MAX
-        })
     }
 
     /// Checks that the engine still accepts writes. After a failed write it does not.
@@ -107,6 +127,12 @@ impl Tables {
             self.path.display(),
         ))
     }
+}
+
+fn has_room(keyspaces: &[Keyspace]) -> bool {
+    keyspaces.iter().all(|keyspace| {
+        keyspace.sealed_memtable_count() <= SEALED_MAX && keyspace.tree.l0_run_count() < RUNS_MAX
+    })
 }
 
 fn trouble(path: &Path, error: &fjall::Error) -> StoreError {

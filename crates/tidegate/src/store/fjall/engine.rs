@@ -1,3 +1,5 @@
+use super::key::Covered;
+use super::recent::Recent;
 use super::{block, key};
 use crate::storage;
 use crate::storage::StoreError;
@@ -11,7 +13,7 @@ const MIB: u64 = 1024 * 1024;
 /// Cache for indexes, filters and the last blocks.
 const CACHE_BYTES: u64 = 8 * MIB;
 
-/// Size of a memtable by keyspace. With the active one and at most three sealed ones: 4 × (6 + 2 + 1 + 1) = 40 MiB
+/// Size of a memtable by keyspace. With the active one and at most three sealed ones: 4 × (6 + 2 + 3 × 1) = 44 MiB
 /// at worst, so that with the cache and the sums of [`super::checkpoint`] the whole store stays under 64 MB.
 const BLOCKS_BYTES: u64 = 6 * MIB;
 const SUMS_BYTES: u64 = 2 * MIB;
@@ -27,7 +29,9 @@ pub(crate) struct Engine {
     pub(super) sums: Keyspace,
     /// Name: when it last sent, and the numbers it has sent.
     pub(super) senders: Keyspace,
-    /// Progress, and the keys of the blocks that are not in the sums yet.
+    /// Tenant and meter: the source that began the series.
+    pub(super) series: Keyspace,
+    /// Progress, counts of series, and the keys of the blocks that are not in the sums yet.
     pub(super) log: Keyspace,
 }
 
@@ -44,6 +48,19 @@ pub(crate) struct Progress {
     /// The blocks that are not in the sums yet, and how many records they have.
     pub(super) behind: Vec<u64>,
     pub(super) records_behind: usize,
+    /// The checkpoint under way, whose blocks are not among `behind`.
+    pub(super) checkpoint: Option<Checkpoint>,
+}
+
+/// A checkpoint under way.
+#[derive(Debug)]
+pub(crate) struct Checkpoint {
+    /// Its blocks that are in the log: those before this number.
+    pub(super) until_block: u64,
+    pub(super) blocks: Vec<u64>,
+    pub(super) records: usize,
+    /// The log tells of it.
+    pub(super) is_logged: bool,
 }
 
 // === impl Engine ===
@@ -56,22 +73,44 @@ impl Engine {
     pub(super) fn damaged(&self, what: &str) -> StoreError {
         self.tables.damaged(what)
     }
+
+    /// The checkpoint that a crash interrupted, without its blocks.
+    fn checkpoint_under_way(&self) -> Result<Option<(Checkpoint, Covered)>, StoreError> {
+        let row = self.log.get(key::CHECKPOINT).map_err(|error| self.trouble(&error))?;
+        let Some(row) = row else { return Ok(None) };
+        let decoded = key::decode_covered(&row);
+        let (until_block, covered) = decoded.ok_or_else(|| self.damaged("the log"))?;
+        let blocks = Vec::new();
+        Ok(Some((Checkpoint { until_block, blocks, records: 0, is_logged: true }, covered)))
+    }
+
+    /// The sums of a block, and the number of its records.
+    fn tallies(&self, block_key: &[u8]) -> Result<(Tallies, usize), StoreError> {
+        let block = self.blocks.get(block_key).map_err(|error| self.trouble(&error))?;
+        let block = block.ok_or_else(|| self.damaged("the list of blocks"))?;
+        let records = block::decode(&block).map_err(|_| self.damaged("a block"))?;
+        let mut tallies = Tallies::default();
+        records.iter().for_each(|priced| tallies.count(priced));
+        Ok((tallies, records.len()))
+    }
 }
 
 impl storage::fjall::Engine for Engine {
     type Progress = Progress;
-    type Summary = Tallies;
+    type Summary = Recent;
 
     fn open_at(path: &Path) -> Result<Self, StoreError> {
         let mut tables = Tables::open(path, CACHE_BYTES)?;
+        let sums = tables.keyspace_apart("sums", SUMS_BYTES)?;
         let mut keyspace = |name, bytes| tables.keyspace(name, bytes);
-        let (blocks, sums) = (keyspace("blocks", BLOCKS_BYTES)?, keyspace("sums", SUMS_BYTES)?);
+        let blocks = keyspace("blocks", BLOCKS_BYTES)?;
         let (senders, log) = (keyspace("senders", SMALL_BYTES)?, keyspace("log", SMALL_BYTES)?);
-        Ok(Self { db: tables.db(), tables, blocks, sums, senders, log })
+        let series = keyspace("series", SMALL_BYTES)?;
+        Ok(Self { db: tables.db(), tables, blocks, sums, senders, series, log })
     }
 
-    fn load(&self) -> Result<(Progress, Tallies), StoreError> {
-        let (mut progress, mut tallies) = (Progress::default(), Tallies::default());
+    fn load(&self) -> Result<(Progress, Recent), StoreError> {
+        let (mut progress, mut recent) = (Progress::default(), Recent::default());
         if let Some(state) = self.log.get(key::STATE).map_err(|error| self.trouble(&error))? {
             let numbers =
                 state.split_first_chunk::<8>().and_then(|(a, b)| Some((a, b.first_chunk()?)));
@@ -79,17 +118,32 @@ impl storage::fjall::Engine for Engine {
             progress.commit = u64::from_be_bytes(*commit);
             progress.next_block = u64::from_be_bytes(*next_block);
         }
+        let mut under_way = self.checkpoint_under_way()?;
         for row in self.log.prefix([key::BEHIND]) {
             let (log_key, block_key) = row.into_inner().map_err(|error| self.trouble(&error))?;
             let number = log_key.last_chunk().ok_or_else(|| self.damaged("the log"))?;
-            progress.behind.push(u64::from_be_bytes(*number));
-            let block = self.blocks.get(&block_key).map_err(|error| self.trouble(&error))?;
-            let block = block.ok_or_else(|| self.damaged("the list of blocks"))?;
-            let records = block::decode(&block).map_err(|_| self.damaged("a block"))?;
-            progress.records_behind += records.len();
-            records.iter().for_each(|priced| tallies.count(priced));
+            let number = u64::from_be_bytes(*number);
+            let frozen = under_way.as_mut().filter(|(it, _)| number < it.until_block);
+            match frozen {
+                Some((checkpoint, Covered::All)) => checkpoint.blocks.push(number),
+                Some((checkpoint, Covered::UpTo(last))) => {
+                    let (mut tallies, records) = self.tallies(&block_key)?;
+                    tallies.retain(|key| key > last);
+                    recent.merge_frozen(tallies);
+                    checkpoint.blocks.push(number);
+                    checkpoint.records += records;
+                }
+                None => {
+                    let (tallies, records) = self.tallies(&block_key)?;
+                    recent.merge(tallies);
+                    progress.behind.push(number);
+                    progress.records_behind += records;
+                }
+            }
         }
-        Ok((progress, tallies))
+        progress.checkpoint = under_way.map(|(checkpoint, _)| checkpoint);
+        super::series::count_existing(self, &recent)?;
+        Ok((progress, recent))
     }
 
     fn last_commit(progress: &Progress) -> u64 {

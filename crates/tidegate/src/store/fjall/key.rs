@@ -1,7 +1,9 @@
 use crate::storage::name::{escape, unescape};
+use crate::store::decide::StoredSender;
 use crate::store::sum::Sum;
 use crate::store::tally::{MINUTE_NS, Tally, TallyKey, floor};
 use std::str::FromStr;
+use tidegate_core::sequence::SeqWindow;
 use tidegate_core::usage::Currency;
 
 const HOUR_NS: i64 = 60 * MINUTE_NS;
@@ -12,8 +14,20 @@ pub(super) const DAY_NS: i64 = 24 * HOUR_NS;
 /// Where the number of the last commit and that of the next block are kept.
 pub(super) const STATE: &[u8] = b"state";
 
+/// Where the number of all series is kept.
+pub(super) const SERIES_TOTAL: &[u8] = b"series";
+
+/// Where it is kept how far a checkpoint under way has come.
+pub(super) const CHECKPOINT: &[u8] = b"checkpoint";
+
+/// Before the source of series, where their number is kept.
+const SERIES_OF: u8 = b'o';
+
 /// Before the keys of blocks that are not in the sums yet.
 pub(super) const BEHIND: u8 = b'b';
+
+/// Before the owner of a sender.
+const OWNED: u8 = 1;
 
 /// Time span of a sum. Long queries read few rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +35,13 @@ pub(super) enum Level {
     Minute,
     Hour,
     Day,
+}
+
+/// The part of a checkpoint's sums that is stored.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Covered {
+    UpTo(TallyKey),
+    All,
 }
 
 /// A part of a query's time that rows of one level cover.
@@ -99,6 +120,29 @@ pub(super) fn decode_tally(bytes: &[u8]) -> Option<Tally> {
     rest.is_empty().then_some(Tally { records, fallbacks, quantity, amount })
 }
 
+/// Progress of a checkpoint: the block before which its blocks are, and the last key that is in the sums. All are
+/// if there is none.
+pub(super) fn covered(until_block: u64, last: Option<&TallyKey>) -> Vec<u8> {
+    let mut bytes = until_block.to_be_bytes().to_vec();
+    bytes.extend(last.map(|key| sum(key, Level::Minute)).unwrap_or_default());
+    bytes
+}
+
+pub(super) fn decode_covered(bytes: &[u8]) -> Option<(u64, Covered)> {
+    let (until_block, last) = bytes.split_first_chunk()?;
+    let covered = if last.is_empty() { Covered::All } else { Covered::UpTo(minute_key(last)?) };
+    Some((u64::from_be_bytes(*until_block), covered))
+}
+
+/// Reverses [`sum`] for the row of a minute.
+fn minute_key(bytes: &[u8]) -> Option<TallyKey> {
+    let (length, tenant, meter) = split_pair(bytes)?;
+    let (time, code) = bytes.get(length + 1..)?.split_first_chunk()?;
+    let currency = currency(code)?;
+    let minute_ns = (u64::from_be_bytes(*time) ^ 1 << 63) as i64;
+    Some(TallyKey { tenant: tenant.into(), meter: meter.into(), minute_ns, currency })
+}
+
 /// The fewest rows that cover a time: whole days, then whole hours beside them, then minutes.
 pub(super) fn parts(from_ns: i64, until_ns: i64) -> Vec<Part> {
     let mut parts = Vec::new();
@@ -128,6 +172,31 @@ fn cover(parts: &mut Vec<Part>, from_ns: i64, until_ns: i64, levels: &[Level]) {
 /// A sender's key. An empty name is a name too, but no key.
 pub(super) fn sender(name: &str) -> Vec<u8> {
     [b"n", name.as_bytes()].concat()
+}
+
+/// The key in the log of the number of series that a source began.
+pub(super) fn series_of(source: &str) -> Vec<u8> {
+    [&[SERIES_OF], source.as_bytes()].concat()
+}
+
+/// A sender: when it last sent, its numbers, and after a 1 its owner if it has one.
+pub(super) fn encode_sender(last_ns: i64, sender: &StoredSender) -> Vec<u8> {
+    let mut bytes = [&last_ns.to_be_bytes()[..], &sender.window.to_bytes()].concat();
+    if let Some(owner) = &sender.owner {
+        bytes.push(OWNED);
+        bytes.extend_from_slice(owner.as_bytes());
+    }
+    bytes
+}
+
+pub(super) fn decode_sender(bytes: &[u8]) -> Option<StoredSender> {
+    let (numbers, rest) = bytes.get(8..)?.split_at_checked(SeqWindow::BYTES)?;
+    let owner = match rest.split_first() {
+        None => None,
+        Some((&OWNED, owner)) => Some(std::str::from_utf8(owner).ok()?.into()),
+        Some(_) => return None,
+    };
+    Some(StoredSender { window: SeqWindow::from_bytes(numbers).ok()?, owner })
 }
 
 /// The key in the log of a block that is not in the sums yet.
@@ -197,6 +266,26 @@ mod tests {
             let length = key.len();
             key.extend_from_slice(b"m\0\0");
             prop_assert_eq!(split_pair(&key), Some((length, tenant, meter)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_progress_of_a_checkpoint_is_read_back(
+            tenant in "[\0\u{1}aé]{0,4}",
+            meter in "[\0\u{1}aé]{0,4}",
+            minute in any::<i64>(),
+            block in any::<u64>(),
+        ) {
+            let key = TallyKey {
+                tenant: tenant.into(),
+                meter: meter.into(),
+                minute_ns: floor(minute, MINUTE_NS),
+                currency: Currency::USD,
+            };
+            let (some, all) = (covered(block, Some(&key)), covered(block, None));
+            prop_assert_eq!(decode_covered(&some), Some((block, Covered::UpTo(key))));
+            prop_assert_eq!(decode_covered(&all), Some((block, Covered::All)));
         }
     }
 

@@ -2,10 +2,13 @@
 
 mod block;
 mod checkpoint;
+mod encoded;
 mod engine;
 mod key;
 mod read;
+mod recent;
 mod retain;
+mod series;
 mod store;
 mod writer;
 

@@ -1,19 +1,23 @@
 use super::block;
 use super::engine::{Engine, UsageView};
-use super::key::{self, Part};
+use super::key::{self, Level, Part};
+use crate::store::day_sums::DaySums;
+use crate::store::decide::StoredSender;
 use crate::store::scan::RecordsSender;
 use crate::store::tally::{Tally, TallyKey};
-use crate::store::{StoreError, UsageBy, UsageQuery, UsageRow};
+use crate::store::{StoreError, UsageBy, UsageCursor, UsagePage, UsageQuery, UsageRow};
 use fjall::{Readable as _, Snapshot};
 use rust_decimal::Decimal;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tidegate_core::sequence::SeqWindow;
 use tidegate_core::usage::{Currency, PricedRecord};
 
 /// Longest duration of a query over very many tenants and meters.
 const QUERY_MAX: Duration = Duration::from_secs(30);
+
+/// Time after which a page ends early, if it can.
+const PAGE_TIME: Duration = Duration::from_secs(3);
 
 /// A tenant and a meter that have sums.
 pub(super) struct Pair {
@@ -23,11 +27,17 @@ pub(super) struct Pair {
     meter: String,
 }
 
-/// Sums by what a query asks for.
-#[derive(Default)]
+/// Sums by what a query asks for: those of a page, and none beyond it.
 struct Table {
-    rows: BTreeMap<(Option<String>, Option<String>, Currency), Tally>,
+    by: UsageBy,
+    after: Option<RowKey>,
+    limit: usize,
+    has_more: bool,
+    rows: BTreeMap<RowKey, Tally>,
 }
+
+/// Tenant, meter and currency of a row.
+type RowKey = (Option<String>, Option<String>, Currency);
 
 /// One state of the store: what the engine has summed up, and what is not in there yet.
 struct Moment {
@@ -36,12 +46,37 @@ struct Moment {
     recent: Vec<(TallyKey, Tally)>,
 }
 
-/// Which batches of a sender are stored.
-pub(super) fn window(engine: &Engine, sender: &str) -> Result<SeqWindow, StoreError> {
+/// Which batches of a sender are stored, and whose name it is.
+pub(super) fn sender(engine: &Engine, sender: &str) -> Result<StoredSender, StoreError> {
     let value = engine.senders.get(key::sender(sender)).map_err(|error| engine.trouble(&error))?;
-    let Some(value) = value else { return Ok(SeqWindow::default()) };
-    let window = value.get(8..).and_then(|bytes| SeqWindow::from_bytes(bytes).ok());
-    window.ok_or_else(|| engine.damaged("a sender's numbers"))
+    let Some(value) = value else { return Ok(StoredSender::default()) };
+    key::decode_sender(&value).ok_or_else(|| engine.damaged("a sender's numbers"))
+}
+
+/// The sums of these keys' days, as far as they are known to the writer.
+pub(super) fn day_sums(
+    engine: &Engine,
+    view: &UsageView,
+    keys: HashSet<TallyKey>,
+) -> Result<DaySums, StoreError> {
+    let mut stored = Vec::with_capacity(keys.len());
+    for key in keys {
+        let row = engine.sums.get(key::sum(&key, Level::Day));
+        let mut tally = match row.map_err(|error| engine.trouble(&error))? {
+            Some(row) => key::decode_tally(&row).ok_or_else(|| engine.damaged("a sum"))?,
+            None => Tally::default(),
+        };
+        let is_same = |it: &TallyKey| {
+            (&it.tenant, &it.meter, it.currency) == (&key.tenant, &key.meter, key.currency)
+        };
+        let inside = view.read();
+        let recent = inside.summary.iter();
+        let recent = recent.filter(|(it, _)| DaySums::day(&key).contains(&it.minute_ns));
+        recent.filter(|(it, _)| is_same(it)).for_each(|(_, recent)| tally.add(recent));
+        drop(inside);
+        stored.push((key, tally));
+    }
+    Ok(DaySums::new(stored))
 }
 
 /// The first tenant and meter at or after a key.
@@ -75,7 +110,7 @@ pub(super) fn used(
     Ok(all.quantity.to_decimal())
 }
 
-pub(super) fn usage(view: &UsageView, query: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
+pub(super) fn usage(view: &UsageView, query: &UsageQuery) -> Result<UsagePage, StoreError> {
     let (from_ns, until_ns) = (query.from_ns(), query.until_ns());
     let named = |tenant: &str, meter: &str| {
         query.tenant.as_deref().is_none_or(|only| only == tenant)
@@ -84,29 +119,53 @@ pub(super) fn usage(view: &UsageView, query: &UsageQuery) -> Result<Vec<UsageRow
     let moment = Moment::now(view, |key| {
         (from_ns..until_ns).contains(&key.minute_ns) && named(&key.tenant, &key.meter)
     })?;
-    let mut table = Table::default();
+    let mut table = Table::new(query);
     for (key, tally) in &moment.recent {
-        table.add(query.by, &key.tenant, &key.meter, key.currency, tally);
+        table.add(&key.tenant, &key.meter, key.currency, tally);
     }
     let parts = key::parts(from_ns, until_ns);
     let started = Instant::now();
-    let mut from = query.tenant.as_deref().map(key::tenant).unwrap_or_default();
+    let (mut from, mut last) = (first_key(query), None::<Pair>);
     while let Some(pair) = moment.next_pair(&from)? {
         if query.tenant.as_deref().is_some_and(|only| only != pair.tenant) {
             break;
         }
+        if table.is_before(&pair) {
+            table.has_more = true;
+            break;
+        }
+        // A filter may leave out very many: the page then ends with what was read so far.
+        if started.elapsed() > PAGE_TIME
+            && let Some(read) = table.group(&pair).and_then(|_| last.take())
+            && table.group(&pair) != table.group(&read)
+        {
+            return Ok(table.into_page_until(&read));
+        }
         if named(&pair.tenant, &pair.meter) {
             moment.stored(&pair.prefix, &parts, |currency, tally| {
-                table.add(query.by, &pair.tenant, &pair.meter, currency, tally);
+                table.add(&pair.tenant, &pair.meter, currency, tally);
             })?;
         }
         from = pair.after();
+        last = Some(pair);
         if started.elapsed() > QUERY_MAX {
             let why = "the sum is not there within 30 s: ask for one tenant, or for less time";
             return Err(StoreError::Unavailable(why.to_owned()));
         }
     }
-    Ok(table.into_rows())
+    Ok(table.into_page())
+}
+
+/// The key at which the rows of a query begin.
+fn first_key(query: &UsageQuery) -> Vec<u8> {
+    let of_tenant = query.tenant.as_deref().map(key::tenant).unwrap_or_default();
+    let after = query.after.as_ref().filter(|_| query.by != UsageBy::Meter);
+    let after = after.and_then(|after| match (&after.tenant, &after.meter) {
+        (Some(tenant), Some(meter)) => Some(key::pair(tenant, meter)),
+        (Some(tenant), None) => Some(key::tenant(tenant)),
+        _ => None,
+    });
+    of_tenant.max(after.unwrap_or_default())
 }
 
 /// Sends the records of a time, block by block, until all are sent or nobody takes them.
@@ -144,6 +203,10 @@ impl Pair {
     fn of(key: &[u8]) -> Option<Self> {
         let (length, tenant, meter) = key::split_pair(key)?;
         Some(Self { prefix: key[..length].to_vec(), tenant, meter })
+    }
+
+    pub(super) fn series(&self) -> (Arc<str>, Arc<str>) {
+        (Arc::from(&*self.tenant), Arc::from(&*self.meter))
     }
 
     /// Where the next pair's keys begin: names are ended by a 0, which no name holds.
@@ -201,19 +264,61 @@ impl Moment {
 // === impl Table ===
 
 impl Table {
-    fn add(&mut self, by: UsageBy, tenant: &str, meter: &str, currency: Currency, tally: &Tally) {
-        let key = match by {
+    fn new(query: &UsageQuery) -> Self {
+        let after = query.after.clone().map(|it| (it.tenant, it.meter, it.currency));
+        Self { by: query.by, after, limit: query.limit, rows: BTreeMap::new(), has_more: false }
+    }
+
+    /// The part of a row's key that pairs come in the order of; `None` for meters, which come in no order.
+    fn group(&self, pair: &Pair) -> Option<(Option<String>, Option<String>)> {
+        match self.by {
+            UsageBy::Meter => None,
+            UsageBy::Tenant => Some((Some(pair.tenant.clone()), None)),
+            UsageBy::Both => Some((Some(pair.tenant.clone()), Some(pair.meter.clone()))),
+        }
+    }
+
+    /// True if the page is full, and this pair and all that follow it are beyond it.
+    fn is_before(&self, pair: &Pair) -> bool {
+        let Some(((tenant, meter, _), _)) = self.rows.last_key_value() else { return false };
+        let last = || (tenant.clone(), meter.clone());
+        self.rows.len() >= self.limit && self.group(pair).is_some_and(|group| group > last())
+    }
+
+    fn add(&mut self, tenant: &str, meter: &str, currency: Currency, tally: &Tally) {
+        let key = match self.by {
             UsageBy::Tenant => (Some(tenant.to_owned()), None, currency),
             UsageBy::Meter => (None, Some(meter.to_owned()), currency),
             UsageBy::Both => (Some(tenant.to_owned()), Some(meter.to_owned()), currency),
         };
+        if self.after.as_ref().is_some_and(|after| key <= *after) {
+            return;
+        }
         self.rows.entry(key).or_default().add(tally);
+        // A row beyond the page can't come back into it: only smaller ones push it out.
+        if self.rows.len() > self.limit {
+            self.rows.pop_last();
+            self.has_more = true;
+        }
     }
 
-    fn into_rows(self) -> Vec<UsageRow> {
+    fn into_page(self) -> UsagePage {
         let row = |((tenant, meter, currency), tally): (_, Tally)| {
             UsageRow::of(tenant, meter, currency, &tally)
         };
-        self.rows.into_iter().map(row).collect()
+        let rows: Vec<_> = self.rows.into_iter().map(row).collect();
+        let next = rows.last().filter(|_| self.has_more).map(UsageRow::cursor);
+        UsagePage { rows, next }
+    }
+
+    /// The rows up to those of a pair, all of which was read.
+    fn into_page_until(mut self, read: &Pair) -> UsagePage {
+        let group = self.group(read);
+        self.rows.retain(|(tenant, meter, _), _| {
+            group.as_ref().is_some_and(|group| (tenant, meter) <= (&group.0, &group.1))
+        });
+        let next =
+            group.map(|(tenant, meter)| UsageCursor { tenant, meter, currency: Currency::LAST });
+        UsagePage { next, ..self.into_page() }
     }
 }

@@ -19,6 +19,7 @@ pub(super) fn delete_before(engine: &Engine, day_ns: i64) -> Result<u64, StoreEr
         }
         pair = super::read::next_pair(engine, &found.after())?;
     }
+    super::series::forget_old(engine)?;
     let idle =
         |value: &[u8]| value.first_chunk().is_some_and(|since| i64::from_be_bytes(*since) < day_ns);
     Ok(deleted + delete(engine, &engine.senders, idle, &[], &[0xff])?)
@@ -45,7 +46,7 @@ fn delete(
         }
         if !batch.is_empty() {
             deleted += batch.len() as u64;
-            engine.tables().wait_for_room()?;
+            engine.tables().wait_for_all_room()?;
             batch.commit().map_err(trouble)?;
         }
         if seen < ROWS_AT_ONCE {

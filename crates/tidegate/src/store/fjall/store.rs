@@ -1,8 +1,10 @@
+use super::engine::UsageView;
 use super::read;
 use super::writer::{Append, Request, UsageWriter};
 use crate::storage::fjall::WriterThread;
 use crate::store::{
-    Appended, PricedBatch, Records, Store, StoreError, Unstored, UsageQuery, UsageRow,
+    Appended, PricedBatch, Records, SeriesLimits, Store, StoreError, Unstored, UsagePage,
+    UsageQuery,
 };
 use rust_decimal::Decimal;
 use std::path::Path;
@@ -26,7 +28,7 @@ use tokio::task::spawn_blocking;
 /// # let folder = std::env::temp_dir().join(format!("tidegate-doc-{}", std::process::id()));
 /// # runtime.block_on(async {
 /// let store = FjallStore::open(&folder).await?;
-/// let batch = PricedBatch { origin: None, records: Vec::new() };
+/// let batch = PricedBatch { origin: None, source: "a".into(), records: Vec::new() };
 /// assert_eq!(store.append(vec![batch]).await?, [Appended::New]);
 /// store.close().await;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -37,6 +39,7 @@ use tokio::task::spawn_blocking;
 #[derive(Debug)]
 pub struct FjallStore {
     writer: WriterThread<UsageWriter>,
+    limits: SeriesLimits,
 }
 
 // === impl FjallStore ===
@@ -53,7 +56,14 @@ impl FjallStore {
     ///
     /// Outside a tokio runtime.
     pub async fn open(folder: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Ok(Self { writer: WriterThread::open(folder.as_ref()).await? })
+        let writer = WriterThread::open(folder.as_ref()).await?;
+        Ok(Self { writer, limits: SeriesLimits::default() })
+    }
+
+    /// The same store with bounds for its series.
+    #[must_use]
+    pub fn limited(self, limits: SeriesLimits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The folder.
@@ -73,7 +83,7 @@ impl Store for FjallStore {
         let batches = Arc::new(batches);
         let shared = Arc::clone(&batches);
         self.writer
-            .ask(|reply| Request::Append(Append { batches: shared, reply }))
+            .ask(|reply| Request::Append(Append { batches: shared, limits: self.limits, reply }))
             .await
             .map_err(|error| Unstored { batches: Arc::unwrap_or_clone(batches), error })
     }
@@ -91,7 +101,14 @@ impl Store for FjallStore {
 
     async fn seen(&self, sender: &str) -> Result<SeqWindow, StoreError> {
         let sender = sender.to_owned();
-        self.writer.read(move |view| read::window(&*view.read().engine()?, &sender)).await
+        let read = move |view: &UsageView| read::sender(&*view.read().engine()?, &sender);
+        Ok(self.writer.read(read).await?.window)
+    }
+
+    async fn owner(&self, sender: &str) -> Result<Option<Arc<str>>, StoreError> {
+        let sender = sender.to_owned();
+        let read = move |view: &UsageView| read::sender(&*view.read().engine()?, &sender);
+        Ok(self.writer.read(read).await?.owner)
     }
 
     async fn used(
@@ -105,7 +122,7 @@ impl Store for FjallStore {
         self.writer.read(move |view| read::used(view, &tenant, &meter, from_ns, until_ns)).await
     }
 
-    async fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
+    async fn usage_page(&self, query: &UsageQuery) -> Result<UsagePage, StoreError> {
         let query = query.clone();
         self.writer.read(move |view| read::usage(view, &query)).await
     }

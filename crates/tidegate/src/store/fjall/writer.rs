@@ -1,17 +1,21 @@
-use super::block::BlockBuilder;
+use super::checkpoint::{Due, SLICE_TALLIES};
+use super::encoded::Encoded;
 use super::engine::Engine;
 use super::key::DAY_NS;
-use super::{checkpoint, key, retain};
-use crate::storage::fjall::{Database, Folder, Kind, Reply, Writer};
-use crate::store::decide::{Windows, decide, senders};
-use crate::store::tally::{Tallies, floor};
+use super::series::PendingSeries;
+use super::{checkpoint, key, retain, series};
+use crate::storage::fjall::{Database, Engine as _, Folder, Kind, Reply, Writer};
+use crate::store::day_sums::large_keys;
+use crate::store::decide::{StoredSender, Windows, decide, senders};
+use crate::store::series::{KnownSeries, NewSeries, SeriesLimits};
+use crate::store::tally::floor;
 use crate::store::{Appended, PricedBatch, StoreError};
 use fjall::PersistMode;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
-use tidegate_core::sequence::SeqWindow;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TryRecvError;
 
 /// Appends that wait are committed together, up to so many records: one sync for all.
 const GROUP_RECORDS: usize = 64 * 1024;
@@ -28,22 +32,20 @@ pub(super) enum Request {
 /// Batches to append. The caller shares them, so that they can be returned in any case.
 pub(super) struct Append {
     pub(super) batches: Arc<Vec<PricedBatch>>,
+    pub(super) limits: SeriesLimits,
     pub(super) reply: Reply<Vec<Appended>>,
 }
 
 /// The writer of a usage store.
 pub(super) struct UsageWriter {
     database: Database<Engine>,
-    windows: HashMap<Arc<str>, SeqWindow>,
-    /// The opening of the database that `windows` belongs to.
+    windows: HashMap<Arc<str>, StoredSender>,
+    series: KnownSeries,
+    pending: PendingSeries,
+    /// Number of sums that the checkpoint under way has to write before the next large append.
+    owed: usize,
+    /// The opening of the database that `windows` and `series` belong to.
     windows_opening: u64,
-}
-
-/// Encoded batches of an append.
-struct Encoded {
-    blocks: Vec<(i64, Vec<u8>)>,
-    tallies: Tallies,
-    records: usize,
 }
 
 // === impl UsageWriter ===
@@ -58,7 +60,14 @@ impl Writer for UsageWriter {
 
     fn open(folder: Folder) -> Result<Self, StoreError> {
         let database = Database::open(folder, None)?;
-        Ok(Self { database, windows: HashMap::new(), windows_opening: 0 })
+        Ok(Self {
+            database,
+            windows: HashMap::new(),
+            series: KnownSeries::default(),
+            pending: PendingSeries::new(),
+            owed: 0,
+            windows_opening: 0,
+        })
     }
 
     fn database(&mut self) -> &mut Database<Engine> {
@@ -67,7 +76,7 @@ impl Writer for UsageWriter {
 
     fn serve(mut self, mut requests: mpsc::Receiver<Request>) {
         let mut waiting = None;
-        while let Some(request) = waiting.take().or_else(|| requests.blocking_recv()) {
+        while let Some(request) = waiting.take().or_else(|| self.next(&mut requests)) {
             match request {
                 Request::Append(first) => {
                     let (group, next) = collect(first, &mut requests);
@@ -79,17 +88,48 @@ impl Writer for UsageWriter {
                 }
             }
         }
+        if let Err(error) = self.guarded(Self::finish_checkpoint) {
+            tracing::debug!(%error, "sums are written after the next start");
+        }
     }
 }
 
 impl UsageWriter {
+    /// The next request. While there is none, a checkpoint under way is continued.
+    fn next(&mut self, requests: &mut mpsc::Receiver<Request>) -> Option<Request> {
+        loop {
+            match requests.try_recv() {
+                Ok(request) => return Some(request),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => {}
+            }
+            match self.guarded(Self::continue_checkpoint) {
+                Ok(true) => {}
+                Ok(false) => return requests.blocking_recv(),
+                Err(error) => {
+                    tracing::debug!(%error, "sums are written the next time");
+                    return requests.blocking_recv();
+                }
+            }
+        }
+    }
+
     fn append_group(&mut self, group: Vec<Append>) {
+        let records = group.iter().map(Append::records).sum::<usize>();
+        if records > SLICE_TALLIES
+            && let Err(error) = self.guarded(Self::pay)
+        {
+            tracing::debug!(%error, "sums are written the next time");
+        }
+        let before = self.database.view.read().summary.len();
         let result = self.guarded(|writer| {
             let batches: Vec<_> = group.iter().flat_map(|append| append.batches.iter()).collect();
-            writer.append(&batches)
+            // All of a store have the same.
+            let limits = group.first().map(|append| append.limits).unwrap_or_default();
+            writer.append(&batches, limits)
         });
         let mut outcomes = result.map(Vec::into_iter);
-        for Append { batches, reply } in group {
+        for Append { batches, reply, .. } in group {
             let answer = match &mut outcomes {
                 Ok(outcomes) => Ok(outcomes.take(batches.len()).collect()),
                 Err(error) => Err(error.clone()),
@@ -98,12 +138,30 @@ impl UsageWriter {
             drop(batches);
             let _ = reply.send(answer);
         }
+        // The appends are durable: their senders do not wait for the sums.
+        let added = self.database.view.read().summary.len().saturating_sub(before);
+        if let Err(error) = self.guarded(|writer| writer.checkpoint(added)) {
+            tracing::debug!(%error, "sums are written the next time");
+        }
     }
 
-    fn append(&mut self, batches: &[&PricedBatch]) -> Result<Vec<Appended>, StoreError> {
+    fn append(
+        &mut self,
+        batches: &[&PricedBatch],
+        limits: SeriesLimits,
+    ) -> Result<Vec<Appended>, StoreError> {
         let engine = self.database.engine_with_room()?;
         let mut windows = self.windows_of(&engine, batches)?;
-        let outcomes = decide(batches.iter().copied(), &mut windows);
+        let keys = large_keys(batches.iter().copied());
+        let mut sums = super::read::day_sums(&engine, &self.database.view, keys)?;
+        let mut guard = series::guard(&engine, limits, (&self.series, &self.pending), batches)?;
+        let outcomes = decide(batches.iter().copied(), &mut windows, |batch| {
+            let new = guard.check(batch)?;
+            sums.add(batch)?;
+            guard.begin(batch, new);
+            Ok(())
+        });
+        let new_series = guard.finish();
         let new = batches.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Appended::New);
         let encoded = Encoded::new(new.map(|(batch, _)| *batch));
         let nothing = encoded.blocks.is_empty() && windows.changed().next().is_none();
@@ -111,10 +169,11 @@ impl UsageWriter {
             return Ok(outcomes);
         }
         let commit = self.database.progress.commit + 1;
-        match self.commit(&engine, &encoded, &windows) {
+        match self.commit(&engine, &encoded, &windows, &new_series) {
             Ok(()) => {
                 self.committed(encoded, &windows);
-                self.checkpoint(&engine);
+                self.pending.extend(new_series.new.clone());
+                self.series.add(new_series.into_known());
                 Ok(outcomes)
             }
             Err(error) => {
@@ -129,6 +188,7 @@ impl UsageWriter {
         engine: &Engine,
         encoded: &Encoded,
         windows: &Windows,
+        new_series: &NewSeries,
     ) -> Result<(), StoreError> {
         let mut batch = engine.db.batch().durability(Some(PersistMode::SyncData));
         let progress = &self.database.progress;
@@ -139,11 +199,12 @@ impl UsageWriter {
             batch.insert(&engine.log, key::behind(number), block_key);
             number += 1;
         }
-        let now = now_ns().to_be_bytes();
-        for (sender, window) in windows.changed() {
-            let value = [&now[..], &window.to_bytes()].concat();
+        let now = now_ns();
+        for (sender, stored) in windows.changed() {
+            let value = key::encode_sender(now, stored);
             batch.insert(&engine.senders, key::sender(sender), value);
         }
+        series::write_counts(engine, new_series, &mut batch);
         let state = [(progress.commit + 1).to_be_bytes(), number.to_be_bytes()].concat();
         batch.insert(&engine.log, key::STATE, state);
         batch.commit().map_err(|error| engine.trouble(&error))
@@ -167,16 +228,70 @@ impl UsageWriter {
         self.database.view.write().summary.merge(encoded.tallies);
     }
 
-    /// Writes a checkpoint if one is due. The append is durable already: a failure here concerns the next one.
-    fn checkpoint(&mut self, engine: &Engine) {
+    /// Begins a checkpoint if one is due, and writes what must not wait until there are no requests. The append
+    /// is durable already: a failure here concerns the next one.
+    fn checkpoint(&mut self, added: usize) -> Result<(), StoreError> {
+        let engine = self.database.engine()?;
+        self.refresh(&engine)?;
         let Database { view, progress, .. } = &mut self.database;
-        let due = checkpoint::is_due(progress, &view.read().summary);
-        if !due {
-            return;
+        checkpoint::begin_if_due(&engine, view, progress);
+        let due = checkpoint::due(progress, &view.read().summary, added);
+        match due {
+            Due::Nothing => Ok(()),
+            Due::All => self.finish_checkpoint(),
+            Due::Tallies(count) => {
+                self.owed += count;
+                self.continue_checkpoint().map(drop)
+            }
         }
-        if let Err(error) = checkpoint::write(engine, view, progress) {
-            self.database.close(&error);
+    }
+
+    /// Writes the slices that appends before owe. Small appends do not pay: they add no more than a slice writes.
+    fn pay(&mut self) -> Result<(), StoreError> {
+        while self.owed > 0 && self.continue_checkpoint()? {}
+        self.owed = 0;
+        Ok(())
+    }
+
+    /// Writes a slice of the checkpoint under way. False if there is none, or no room for it.
+    fn continue_checkpoint(&mut self) -> Result<bool, StoreError> {
+        if self.database.progress.checkpoint.is_none() {
+            return Ok(false);
         }
+        let engine = self.database.engine()?;
+        self.refresh(&engine)?;
+        if !engine.tables().has_all_room() {
+            return Ok(false);
+        }
+        let Database { view, progress, .. } = &mut self.database;
+        checkpoint::write_slice(&engine, view, progress, &mut self.pending)
+            .inspect_err(|error| self.database.close(error))?;
+        self.owed = self.owed.saturating_sub(SLICE_TALLIES);
+        Ok(true)
+    }
+
+    fn finish_checkpoint(&mut self) -> Result<(), StoreError> {
+        if self.database.progress.checkpoint.is_none() {
+            return Ok(());
+        }
+        let engine = self.database.engine()?;
+        self.refresh(&engine)?;
+        let Database { view, progress, .. } = &mut self.database;
+        checkpoint::finish(&engine, view, progress, &mut self.pending)
+            .inspect_err(|error| self.database.close(error))
+    }
+
+    /// Reads what depends on the opening of the database again, if it was opened again.
+    fn refresh(&mut self, engine: &Engine) -> Result<(), StoreError> {
+        if self.windows_opening == self.database.openings() {
+            return Ok(());
+        }
+        self.windows.clear();
+        self.series.clear();
+        let before = std::mem::take(&mut self.pending);
+        self.pending = series::pending(engine, &self.database.view.read().summary, before)?;
+        self.windows_opening = self.database.openings();
+        Ok(())
     }
 
     fn windows_of(
@@ -184,15 +299,12 @@ impl UsageWriter {
         engine: &Engine,
         batches: &[&PricedBatch],
     ) -> Result<Windows, StoreError> {
-        if self.windows_opening != self.database.openings() {
-            self.windows.clear();
-            self.windows_opening = self.database.openings();
-        }
+        self.refresh(engine)?;
         let mut known = Vec::new();
         for sender in senders(batches.iter().copied()) {
             let window = match self.windows.get(&sender) {
                 Some(window) => window.clone(),
-                None => super::read::window(engine, &sender)?,
+                None => super::read::sender(engine, &sender)?,
             };
             known.push((sender, window));
         }
@@ -201,32 +313,22 @@ impl UsageWriter {
 
     fn retain(&mut self, before_ns: i64) -> Result<u64, StoreError> {
         let engine = self.database.engine()?;
+        self.refresh(&engine)?;
         let day_ns = floor(before_ns, DAY_NS);
         let Database { view, progress, .. } = &mut self.database;
-        let result = checkpoint::write(&engine, view, progress)
+        let result = checkpoint::write_all(&engine, view, progress, &mut self.pending)
             .and_then(|()| retain::delete_before(&engine, day_ns));
         self.windows.clear();
+        self.series.clear();
         result.inspect_err(|error| self.database.close(error))
     }
 }
 
-// === impl Encoded ===
+// === impl Append ===
 
-impl Encoded {
-    fn new<'a>(batches: impl Iterator<Item = &'a PricedBatch>) -> Self {
-        let mut encoded = Self { blocks: Vec::new(), tallies: Tallies::default(), records: 0 };
-        let mut days = BTreeMap::<i64, BlockBuilder>::new();
-        for priced in batches.flat_map(|batch| &batch.records) {
-            let builder = days.entry(priced.record.time_ns.div_euclid(DAY_NS)).or_default();
-            builder.push(priced);
-            if builder.is_full() {
-                encoded.blocks.extend(builder.finish());
-            }
-            encoded.tallies.count(priced);
-            encoded.records += 1;
-        }
-        encoded.blocks.extend(days.values_mut().filter_map(BlockBuilder::finish));
-        encoded
+impl Append {
+    fn records(&self) -> usize {
+        self.batches.iter().map(|batch| batch.records.len()).sum()
     }
 }
 
@@ -235,13 +337,12 @@ fn collect(
     first: Append,
     requests: &mut mpsc::Receiver<Request>,
 ) -> (Vec<Append>, Option<Request>) {
-    let count = |append: &Append| append.batches.iter().map(|batch| batch.records.len()).sum();
-    let mut records: usize = count(&first);
+    let mut records = first.records();
     let mut group = vec![first];
     while records < GROUP_RECORDS {
         match requests.try_recv() {
             Ok(Request::Append(append)) => {
-                records += count(&append);
+                records += append.records();
                 group.push(append);
             }
             Ok(other) => return (group, Some(other)),
@@ -259,7 +360,7 @@ fn now_ns() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Origin;
+    use crate::store::{Origin, UsageBy, UsageQuery};
     use rust_decimal::Decimal;
     use tidegate_core::usage::{Currency, PricedRecord, UsageCharge, UsageRecord};
 
@@ -279,8 +380,8 @@ mod tests {
                 fallback: None,
             },
         };
-        let origin = Origin { sender: Arc::from("a"), seq, settled: 0 };
-        PricedBatch { origin: Some(origin), records: vec![priced] }
+        let origin = Origin { sender: Arc::from("a"), owner: None, seq, settled: 0 };
+        PricedBatch { origin: Some(origin), source: Arc::from("a"), records: vec![priced] }
     }
 
     fn counted(writer: &UsageWriter) -> u64 {
@@ -294,14 +395,21 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         let mut writer =
             UsageWriter::open(Folder::take(&path, UsageWriter::KIND).unwrap()).unwrap();
-        assert_eq!(writer.append(&[&batch(1)]), Ok(vec![Appended::New]));
+        assert_eq!(writer.append(&[&batch(1)], SeriesLimits::default()), Ok(vec![Appended::New]));
         let error = || StoreError::Unavailable("the sync failed".into());
         {
             let (first, second) = (batch(1), batch(2));
             let engine = writer.database.engine().unwrap();
             let mut windows = writer.windows_of(&engine, &[&first, &second]).unwrap();
-            decide([&second], &mut windows);
-            writer.commit(&engine, &Encoded::new([&second].into_iter()), &windows).unwrap();
+            decide([&second], &mut windows, |_| Ok(()));
+            let none = series::guard(
+                &engine,
+                SeriesLimits::default(),
+                (&writer.series, &writer.pending),
+                &[],
+            );
+            let (encoded, none) = (Encoded::new([&second].into_iter()), none.unwrap().finish());
+            writer.commit(&engine, &encoded, &windows, &none).unwrap();
         }
         let tables = |writer: &UsageWriter| {
             writer.database.view.read().engine().unwrap().blocks.table_count()
@@ -309,12 +417,76 @@ mod tests {
         assert_eq!((tables(&writer), counted(&writer)), (0, 1));
         assert_eq!(writer.database.find_out(2, error()), Ok(()));
         assert_eq!((tables(&writer) > 0, counted(&writer)), (true, 2));
-        assert_eq!(writer.append(&[&batch(2)]), Ok(vec![Appended::Repeat]));
+        assert_eq!(
+            writer.append(&[&batch(2)], SeriesLimits::default()),
+            Ok(vec![Appended::Repeat])
+        );
         // One that never got there is not found.
         assert_eq!(writer.database.find_out(3, error()), Err(error()));
-        assert_eq!(writer.append(&[&batch(3)]), Ok(vec![Appended::New]));
+        assert_eq!(writer.append(&[&batch(3)], SeriesLimits::default()), Ok(vec![Appended::New]));
         assert_eq!(counted(&writer), 3);
         drop(writer);
         std::fs::remove_dir_all(path).unwrap();
+    }
+
+    /// One record each of tenants `first..first + count`.
+    fn of_tenants(seq: u64, first: usize, count: usize) -> PricedBatch {
+        let mut it = batch(seq);
+        let one = it.records.remove(0);
+        it.records = vec![one; count];
+        for (number, priced) in it.records.iter_mut().enumerate() {
+            priced.record.tenant = format!("tenant-{}", first + number).into();
+        }
+        it
+    }
+
+    fn records_by_tenant(writer: &UsageWriter) -> Vec<u64> {
+        let query = UsageQuery::new(UsageBy::Tenant, i64::MIN, i64::MAX);
+        let page = super::super::read::usage(&writer.database.view, &query).unwrap();
+        assert_eq!(page.next, None);
+        page.rows.iter().map(|row| row.records).collect()
+    }
+
+    /// The process ends after each slice of a checkpoint, with appends between slices: every record counts once.
+    #[test]
+    fn a_checkpoint_that_ends_after_any_slice_is_continued() {
+        const TENANTS: usize = 4 * SLICE_TALLIES + 10;
+        for slices in 0..=6 {
+            let name = format!("tidegate-slices-{}-{slices}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let open = || UsageWriter::open(Folder::take(&path, UsageWriter::KIND).unwrap());
+            let none = SeriesLimits::default();
+            let mut writer = open().unwrap();
+            let append = |writer: &mut UsageWriter, seq, first, count| {
+                let outcomes = writer.append(&[&of_tenants(seq, first, count)], none);
+                assert_eq!(outcomes, Ok(vec![Appended::New]));
+            };
+            // More blocks than one slice removes, and sums that exist.
+            append(&mut writer, 1, 0, 9);
+            writer.retain(i64::MIN).unwrap();
+            for seq in 2..=300 {
+                append(&mut writer, seq, 0, 1);
+            }
+            append(&mut writer, 301, 0, TENANTS);
+            checkpoint::begin(&writer.database.view, &mut writer.database.progress);
+            for slice in 0..slices {
+                assert!(writer.continue_checkpoint().unwrap(), "slice {slice}");
+                append(&mut writer, 302 + slice, 0, 2 * SLICE_TALLIES);
+            }
+            assert_eq!(writer.database.progress.checkpoint.is_none(), slices == 6);
+            let expected = records_by_tenant(&writer);
+            let total = 9 + 299 + TENANTS as u64 + slices * 2 * SLICE_TALLIES as u64;
+            assert_eq!((expected.iter().sum(), expected.len()), (total, TENANTS));
+            drop(writer);
+            let mut writer = open().unwrap();
+            assert_eq!(records_by_tenant(&writer), expected, "after {slices} slices");
+            writer.retain(i64::MIN).unwrap();
+            assert_eq!(records_by_tenant(&writer), expected, "after the rest");
+            drop(writer);
+            let writer = open().unwrap();
+            assert_eq!(records_by_tenant(&writer), expected, "read again");
+            drop(writer);
+            std::fs::remove_dir_all(path).unwrap();
+        }
     }
 }

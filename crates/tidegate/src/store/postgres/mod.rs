@@ -2,6 +2,7 @@
 
 mod numeric;
 mod read;
+mod series;
 mod store;
 mod write;
 

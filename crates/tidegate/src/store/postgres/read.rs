@@ -6,14 +6,17 @@ use crate::storage::postgres::store_error;
 use crate::store::scan::RecordsSender;
 use crate::store::sum::Sum;
 use crate::store::tally::Tally;
-use crate::store::{StoreError, UsageBy, UsageQuery, UsageRow};
+use crate::store::{StoreError, UsageBy, UsagePage, UsageQuery, UsageRow};
 use rust_decimal::Decimal;
+use std::borrow::Cow;
 use std::sync::Arc;
 use tidegate_core::sequence::SeqWindow;
 use tidegate_core::usage::{Fallback, PricedRecord, UsageCharge, UsageRecord};
 use tokio_postgres::{Client, Row};
 
 const SEEN: &str = "SELECT numbers FROM $schema.senders WHERE name = $1";
+
+const OWNER: &str = "SELECT owner FROM $schema.senders WHERE name = $1";
 
 const USED: &str = "SELECT coalesce(sum(quantity), 0)::text FROM $schema.sums \
     WHERE tenant = $1 AND meter = $2 AND minute_ns >= $3 AND minute_ns < $4";
@@ -22,7 +25,9 @@ const USAGE: &str = "SELECT $tenant, $meter, currency, sum(records)::bigint, \
     sum(fallbacks)::bigint, sum(quantity)::text, sum(amount)::text FROM $schema.sums \
     WHERE minute_ns >= $1 AND minute_ns < $2 \
     AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR meter = $4) \
-    GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
+    AND ($5::text IS NULL OR $names >= ($5, $6)) \
+    GROUP BY 1, 2, 3 HAVING $5::text IS NULL OR ($group, currency) > ($5, $6, $7) \
+    ORDER BY 1, 2, 3 LIMIT $8";
 
 const SCAN: &str = "SELECT time_ns, tenant, meter, quantity::text, labels, amount::text, currency, \
     tariff, fallback FROM $schema.records WHERE time_ns >= $1 AND time_ns < $2";
@@ -40,6 +45,17 @@ pub(super) async fn seen(
         Some(row) => write::window(settings, row.get(0)),
         None => Ok(SeqWindow::default()),
     }
+}
+
+pub(super) async fn owner(
+    client: &Client,
+    settings: &Settings,
+    sender: &str,
+) -> Result<Option<Arc<str>>, StoreError> {
+    let row = client.query_opt(&settings.schema.sql(OWNER), &[&escape(sender)]).await;
+    let row = row.map_err(|error| store_error(&settings.shown, &error))?;
+    let owner = row.as_ref().and_then(|row| row.get::<_, Option<&str>>(0));
+    Ok(owner.map(|owner| Arc::from(&*unescape(owner))))
 }
 
 pub(super) async fn used(
@@ -60,21 +76,60 @@ pub(super) async fn usage(
     client: &Client,
     settings: &Settings,
     query: &UsageQuery,
-) -> Result<Vec<UsageRow>, StoreError> {
+) -> Result<UsagePage, StoreError> {
     let none = r#"NULL::text COLLATE "C""#;
-    let (tenant, meter) = match query.by {
-        UsageBy::Tenant => ("tenant", none),
-        UsageBy::Meter => (none, "meter"),
-        UsageBy::Both => ("tenant", "meter"),
+    // Names that are not asked for are the same in all rows.
+    let (tenant, meter, names) = match query.by {
+        UsageBy::Tenant => ("tenant", none, "tenant, ''"),
+        UsageBy::Meter => (none, "meter", "meter, ''"),
+        UsageBy::Both => ("tenant", "meter", "tenant, meter"),
     };
-    let statement = settings.schema.sql(&USAGE.replace("$tenant", tenant).replace("$meter", meter));
+    let names = |statement: &str| {
+        let statement = statement.replace("$names", &format!("({names})"));
+        statement.replace("$group", names).replace("$tenant", tenant).replace("$meter", meter)
+    };
+    let statement = settings.schema.sql(&names(USAGE));
     let only_tenant = query.tenant.as_deref().map(escape);
     let only_meter = query.meter.as_deref().map(escape);
+    let (after, after_second, after_currency) = after(query);
+    // One more tells whether others follow.
+    let limit = i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1);
     let rows = client
-        .query(&statement, &[&query.from_ns(), &query.until_ns(), &only_tenant, &only_meter])
+        .query(
+            &statement,
+            &[
+                &query.from_ns(),
+                &query.until_ns(),
+                &only_tenant,
+                &only_meter,
+                &after,
+                &after_second,
+                &after_currency,
+                &limit,
+            ],
+        )
         .await
         .map_err(|error| store_error(&settings.shown, &error))?;
-    rows.iter().map(|row| usage_row(settings, row)).collect()
+    let mut rows: Vec<_> =
+        rows.iter().map(|row| usage_row(settings, row)).collect::<Result<_, _>>()?;
+    let has_more = rows.len() > query.limit;
+    rows.truncate(query.limit);
+    let next = rows.last().filter(|_| has_more).map(UsageRow::cursor);
+    Ok(UsagePage { rows, next })
+}
+
+/// The names and the currency after which the rows of a query begin.
+fn after(query: &UsageQuery) -> (Option<Cow<'_, str>>, Cow<'_, str>, String) {
+    let Some(after) = &query.after else { return (None, "".into(), String::new()) };
+    let currency = after.currency.code().to_owned();
+    let name = |name: &'_ Option<String>| name.as_deref().unwrap_or_default().to_owned();
+    let (first, second) = match query.by {
+        UsageBy::Tenant => (name(&after.tenant), String::new()),
+        UsageBy::Meter => (name(&after.meter), String::new()),
+        UsageBy::Both => (name(&after.tenant), name(&after.meter)),
+    };
+    let escaped = |name: String| Cow::Owned(escape(&name).into_owned());
+    (Some(escaped(first)), escaped(second), currency)
 }
 
 fn usage_row(settings: &Settings, row: &Row) -> Result<UsageRow, StoreError> {
@@ -150,7 +205,7 @@ fn record(settings: &Settings, row: &Row) -> Result<PricedRecord, StoreError> {
     })
 }
 
-fn sum(settings: &Settings, text: &str) -> Result<Sum, StoreError> {
+pub(super) fn sum(settings: &Settings, text: &str) -> Result<Sum, StoreError> {
     Sum::parse(text).ok_or_else(|| damaged(settings, &format!("{text:?} is no sum of ours")))
 }
 

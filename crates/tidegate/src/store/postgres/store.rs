@@ -1,10 +1,12 @@
-use super::{read, write};
+use super::{read, series, write};
 use crate::storage::postgres::Settings;
 use crate::storage::postgres::store_error;
 use crate::storage::postgres::{Connected, Link, query};
+use crate::store::series::KnownSeries;
 use crate::store::tally::floor;
 use crate::store::{
-    Appended, PricedBatch, Records, Store, StoreError, Unstored, UsageQuery, UsageRow,
+    Appended, PricedBatch, Records, SeriesLimits, Store, StoreError, Unstored, UsagePage,
+    UsageQuery,
 };
 use rust_decimal::Decimal;
 use std::fmt;
@@ -19,7 +21,7 @@ use tokio_postgres::Client;
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// Migrations, in order.
-const STEPS: [&str; 1] = [include_str!("schema_1.sql")];
+const STEPS: [&str; 2] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];
 
 /// Number of appends between two folds of sums.
 const FOLD_EVERY: u32 = 256;
@@ -49,6 +51,8 @@ pub struct PostgresStore {
 
 struct Writer {
     link: Link,
+    series: KnownSeries,
+    limits: SeriesLimits,
     appends: u32,
 }
 
@@ -71,7 +75,16 @@ impl PostgresStore {
         let mut link = Link::new(settings.clone());
         settings.schema.migrate(link.client().await?, &settings.shown, &STEPS).await?;
         let [reader, reports] = [(); 2].map(|()| Mutex::new(Link::new(settings.clone())));
-        Ok(Self { settings, writer: Mutex::new(Writer { link, appends: 0 }), reader, reports })
+        let (series, limits) = (KnownSeries::default(), SeriesLimits::default());
+        let writer = Mutex::new(Writer { link, series, limits, appends: 0 });
+        Ok(Self { settings, writer, reader, reports })
+    }
+
+    /// The same store with bounds for its series.
+    #[must_use]
+    pub fn limited(mut self, limits: SeriesLimits) -> Self {
+        self.writer.get_mut().limits = limits;
+        self
     }
 
     /// Closes the connections.
@@ -95,8 +108,8 @@ impl Store for PostgresStore {
     async fn retain(&self, before_ns: i64) -> Result<u64, StoreError> {
         let failed = |error| store_error(&self.settings.shown, &error);
         let day_ns = floor(before_ns, DAY_NS);
-        let connected = Connected::new(&self.settings).await?;
-        let client = &connected.client;
+        let mut connected = Connected::new(&self.settings).await?;
+        let client = &mut connected.client;
         client.batch_execute("SET statement_timeout = 0").await.map_err(failed)?;
         let mut deleted = 0;
         for statement in [
@@ -108,6 +121,8 @@ impl Store for PostgresStore {
             let statement = self.settings.schema.sql(statement);
             deleted += client.execute(&statement, &[&day_ns]).await.map_err(failed)?;
         }
+        series::forget_old(client, &self.settings).await.map_err(failed)?;
+        self.writer.lock().await.series.clear();
         Ok(deleted)
     }
 
@@ -124,6 +139,13 @@ impl Store for PostgresStore {
         query(&self.reader, ANSWER_MAX, seen).await
     }
 
+    async fn owner(&self, sender: &str) -> Result<Option<Arc<str>>, StoreError> {
+        let owner = async |client: &Client, settings: &Settings| {
+            read::owner(client, settings, sender).await
+        };
+        query(&self.reader, ANSWER_MAX, owner).await
+    }
+
     async fn used(
         &self,
         tenant: &str,
@@ -137,7 +159,7 @@ impl Store for PostgresStore {
         query(&self.reader, ANSWER_MAX, used).await
     }
 
-    async fn usage(&self, wanted: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
+    async fn usage_page(&self, wanted: &UsageQuery) -> Result<UsagePage, StoreError> {
         let usage = async |client: &Client, settings: &Settings| {
             read::usage(client, settings, wanted).await
         };
@@ -161,7 +183,8 @@ impl Writer {
     ) -> Result<Vec<Appended>, StoreError> {
         let answer = within(async {
             let client = self.link.client().await?;
-            write::append(client, settings, batches).await
+            let series = (self.limits, &mut self.series);
+            write::append(client, settings, series, batches).await
         });
         let answer = answer.await;
         answer.unwrap_or_else(|| Err(self.link.give_up()))

@@ -1,10 +1,14 @@
 use super::numeric::Numeric;
+use super::series;
 use crate::storage::name::{escape, unescape};
 use crate::storage::postgres::Settings;
 use crate::storage::postgres::store_error;
-use crate::store::decide::{Windows, decide, senders};
-use crate::store::tally::Tallies;
+use crate::store::day_sums::{DaySums, large_keys};
+use crate::store::decide::{StoredSender, Windows, decide, senders};
+use crate::store::series::{KnownSeries, SeriesLimits};
+use crate::store::tally::{Tallies, Tally, TallyKey};
 use crate::store::{Appended, PricedBatch, StoreError};
+use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
 use tidegate_core::sequence::SeqWindow;
@@ -22,15 +26,19 @@ const COPY_SUMS: &str = "COPY $schema.sums \
     FROM STDIN (FORMAT binary)";
 
 /// In the order of their names, so that two writers never wait for each other in a circle.
-const LOCK_SENDERS: &str =
-    "SELECT name, numbers FROM $schema.senders WHERE name = ANY($1) ORDER BY name FOR UPDATE";
+const LOCK_SENDERS: &str = "SELECT name, numbers, owner FROM $schema.senders WHERE name = ANY($1) ORDER BY name FOR UPDATE";
 
 const ADD_SENDERS: &str = "INSERT INTO $schema.senders (name, numbers) \
     SELECT name, $2 FROM unnest($1::text[]) AS name ORDER BY name ON CONFLICT DO NOTHING";
 
 const UPDATE_SENDERS: &str = "UPDATE $schema.senders AS old \
-    SET numbers = new.numbers, last_at = now() \
-    FROM unnest($1::text[], $2::bytea[]) AS new (name, numbers) WHERE old.name = new.name";
+    SET numbers = new.numbers, owner = new.owner, last_at = now() \
+    FROM unnest($1::text[], $2::bytea[], $3::text[]) AS new (name, numbers, owner) \
+    WHERE old.name = new.name";
+
+const DAY_SUM: &str = "SELECT coalesce(sum(quantity), 0)::text, coalesce(sum(amount), 0)::text \
+    FROM $schema.sums WHERE tenant = $1 AND meter = $2 AND minute_ns >= $3 AND minute_ns < $4 \
+    AND currency = $5";
 
 /// Minutes that are over for ten minutes: what comes later than that stays a row of its own until the next time.
 const FOLD: &str = "WITH gone AS ( \
@@ -47,12 +55,21 @@ const FOLD: &str = "WITH gone AS ( \
 pub(super) async fn append(
     client: &mut Client,
     settings: &Settings,
+    (limits, known): (SeriesLimits, &mut KnownSeries),
     batches: &[PricedBatch],
 ) -> Result<Vec<Appended>, StoreError> {
     let failed = |error| store_error(&settings.shown, &error);
     let transaction = client.transaction().await.map_err(failed)?;
     let mut windows = lock(&transaction, settings, &senders(batches)).await?;
-    let outcomes = decide(batches, &mut windows);
+    let mut sums = day_sums(&transaction, settings, large_keys(batches)).await?;
+    let mut guard = series::guard(&transaction, settings, (limits, known), batches).await?;
+    let outcomes = decide(batches, &mut windows, |batch| {
+        let new = guard.check(batch)?;
+        sums.add(batch)?;
+        guard.begin(batch, new);
+        Ok(())
+    });
+    let new_series = guard.finish();
     let new = || {
         let both = batches.iter().zip(&outcomes);
         both.filter(|(_, outcome)| **outcome == Appended::New).map(|(batch, _)| batch)
@@ -61,8 +78,10 @@ pub(super) async fn append(
         copy_records(&transaction, settings, new()).await.map_err(failed)?;
         copy_sums(&transaction, settings, new()).await.map_err(failed)?;
     }
+    series::write(&transaction, settings, &new_series).await.map_err(failed)?;
     update(&transaction, settings, &windows).await.map_err(failed)?;
     transaction.commit().await.map_err(failed)?;
+    known.add(new_series.into_known());
     Ok(outcomes)
 }
 
@@ -94,9 +113,36 @@ async fn lock(
     let mut known = Vec::with_capacity(rows.len());
     for row in rows {
         let name: &str = row.get(0);
-        known.push((Arc::from(&*unescape(name)), window(settings, row.get(1))?));
+        let owner = row.get::<_, Option<&str>>(2).map(|owner| Arc::from(&*unescape(owner)));
+        let stored = StoredSender { window: window(settings, row.get(1))?, owner };
+        known.push((Arc::from(&*unescape(name)), stored));
     }
     Ok(Windows::new(known))
+}
+
+/// The sums of these keys' days. What another writer adds at the same moment is not seen; a query then marks the
+/// sum as beyond the range.
+async fn day_sums(
+    transaction: &Transaction<'_>,
+    settings: &Settings,
+    keys: HashSet<TallyKey>,
+) -> Result<DaySums, StoreError> {
+    let mut stored = Vec::with_capacity(keys.len());
+    for key in keys {
+        let (tenant, meter) = (escape(&key.tenant), escape(&key.meter));
+        let (day, currency) = (DaySums::day(&key), key.currency.code());
+        let row = transaction
+            .query_one(
+                &settings.schema.sql(DAY_SUM),
+                &[&tenant, &meter, &day.start, &day.end, &currency],
+            )
+            .await
+            .map_err(|error| store_error(&settings.shown, &error))?;
+        let sum = |column: usize| super::read::sum(settings, row.get(column));
+        let tally = Tally { quantity: sum(0)?, amount: sum(1)?, ..Tally::default() };
+        stored.push((key, tally));
+    }
+    Ok(DaySums::new(stored))
 }
 
 /// A sender's window from its bytes.
@@ -189,14 +235,15 @@ async fn update(
     settings: &Settings,
     windows: &Windows,
 ) -> Result<(), tokio_postgres::Error> {
-    let (mut names, mut numbers) = (Vec::new(), Vec::new());
-    for (sender, window) in windows.changed() {
+    let (mut names, mut numbers, mut owners) = (Vec::new(), Vec::new(), Vec::new());
+    for (sender, stored) in windows.changed() {
         names.push(escape(sender));
-        numbers.push(window.to_bytes().to_vec());
+        numbers.push(stored.window.to_bytes().to_vec());
+        owners.push(stored.owner.as_deref().map(escape));
     }
     if names.is_empty() {
         return Ok(());
     }
     let statement = settings.schema.sql(UPDATE_SENDERS);
-    transaction.execute(&statement, &[&names, &numbers]).await.map(drop)
+    transaction.execute(&statement, &[&names, &numbers, &owners]).await.map(drop)
 }

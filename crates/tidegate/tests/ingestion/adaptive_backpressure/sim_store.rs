@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::sequence::{SeqStatus, SeqWindow};
 use tidegate::store::{
-    Appended, BatchRefusal, PricedBatch, Records, Store, StoreError, Unstored, UsageQuery, UsageRow,
+    Appended, BatchRefusal, PricedBatch, Records, Store, StoreError, Unstored, UsagePage,
+    UsageQuery,
 };
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -121,6 +122,10 @@ impl Store for SimStore {
         Ok(self.kept.lock().unwrap().windows.get(sender).cloned().unwrap_or_default())
     }
 
+    async fn owner(&self, _sender: &str) -> Result<Option<Arc<str>>, StoreError> {
+        Ok(None)
+    }
+
     async fn used(
         &self,
         _tenant: &str,
@@ -132,8 +137,8 @@ impl Store for SimStore {
         Ok(Decimal::ZERO)
     }
 
-    async fn usage(&self, _query: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
-        Ok(Vec::new())
+    async fn usage_page(&self, _query: &UsageQuery) -> Result<UsagePage, StoreError> {
+        Ok(UsagePage::default())
     }
 }
 

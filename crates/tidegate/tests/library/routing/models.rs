@@ -91,6 +91,24 @@ fn what_names_no_model_has_thresholds_that_can_be_changed_too() {
     assert_eq!(held.len(), 2);
 }
 
+/// A request for a model that nobody serves is held by the thresholds of `*`, also beside a single model. Once
+/// changed they are listed, or nobody would know what to reset.
+#[test]
+fn changed_thresholds_of_other_models_are_listed_beside_a_single_model() {
+    let router = router(&[]);
+    let monitor = router.monitor();
+    let id = monitor.add_upstream("a", None);
+    monitor.change_thresholds("*", |_| requests(0)).unwrap();
+    monitor.set_models(id, Some(&names(&["m"])));
+    assert!(router.route(&ask("m")).is_ok() && router.route(&ask("other")).is_err());
+    let listed: Vec<_> = monitor.thresholds().iter().map(|(model, _)| model.to_string()).collect();
+    assert_eq!(listed, ["m", "*"]);
+    for model in listed {
+        monitor.change_thresholds(&model, |_| requests(9)).unwrap();
+    }
+    assert!(router.route(&ask("other")).is_ok());
+}
+
 #[test]
 fn a_model_that_nobody_serves_any_more_makes_room_for_others() {
     let monitor = WorkerMonitor::new(MonitorConfig { models_max: 3, ..MonitorConfig::default() });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tidegate::capacity::Placement;
-use tidegate_server::config::Config;
+use tidegate_server::config::{Config, ExecutorEntry};
 use tidegate_server::node::Node;
 
 /// Attempts in flight at a shutdown are found by the restarted manager.
@@ -54,8 +54,8 @@ impl Plan {
         config.tasks.placement = self.placement;
         config.tasks.store = self.folder.path().join("tasks").display().to_string();
         config.tasks.slots = Some(0);
-        let url = |executor: &SocketAddr| format!("http://{executor}");
-        config.tasks.executors = self.executors.iter().map(url).collect();
+        let entry = |executor: &SocketAddr| ExecutorEntry::open(format!("http://{executor}"));
+        config.tasks.executors = self.executors.iter().map(entry).collect();
         config.tasks.node = Some("drill".to_owned());
         (config.tasks.enabled, config.ingest.enabled) = (true, false);
         let node = Node::start(config, false).map_err(Failure::runtime)?;

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tidegate::sequence::SeqWindow;
 use tidegate::store::{
-    AnyStore, Appended, PricedBatch, Records, Store, StoreError, Unstored, UsageQuery, UsageRow,
+    AnyStore, Appended, PricedBatch, Records, Store, StoreError, Unstored, UsagePage, UsageQuery,
 };
 use tidegate::window::Stage;
 use tidegate_sim::scenario::Scenario;
@@ -105,6 +105,10 @@ impl Store for PacedStore {
         self.store.seen(sender).await
     }
 
+    async fn owner(&self, sender: &str) -> Result<Option<Arc<str>>, StoreError> {
+        self.store.owner(sender).await
+    }
+
     async fn used(
         &self,
         tenant: &str,
@@ -115,8 +119,8 @@ impl Store for PacedStore {
         self.store.used(tenant, meter, from_ns, until_ns).await
     }
 
-    async fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
-        self.store.usage(query).await
+    async fn usage_page(&self, query: &UsageQuery) -> Result<UsagePage, StoreError> {
+        self.store.usage_page(query).await
     }
 }
 

@@ -30,7 +30,8 @@ struct Folder(PathBuf);
 impl TestBed {
     pub fn start(scenario: &Scenario, world: &PipelineWorld) -> Result<Self, Failure> {
         let folder = Folder::make()?;
-        let mut config = Config::from_toml("")?.ingest;
+        let mut all = Config::from_toml("")?;
+        let config = &mut all.ingest;
         config.frames_address.set_port(0);
         config.lines_address.set_port(0);
         config.store = folder.0.join("store").to_string_lossy().into_owned();
@@ -38,10 +39,10 @@ impl TestBed {
         config.connections_max = config.connections_max.max(2 * usize::from(world.senders));
         let pace = Arc::new(Pace::new(scenario));
         let paced = Arc::clone(&pace);
-        let ingest =
-            Ingest::start_through(&config, |store| Arc::new(PacedStore::new(store, paced)))
-                .map_err(|error| Failure::Runtime(error.to_string()))?;
-        Ok(Self { ingest, pace, window_least: config.window_slots_min, folder })
+        let window_least = config.window_slots_min;
+        let ingest = Ingest::start_through(&all, |store| Arc::new(PacedStore::new(store, paced)))
+            .map_err(|error| Failure::Runtime(error.to_string()))?;
+        Ok(Self { ingest, pace, window_least, folder })
     }
 
     pub fn view(&self) -> &Arc<IngestView> {

@@ -13,3 +13,4 @@ pub use forwarded::ForwardedCache;
 pub use head::OutgoingHead;
 pub use hop_by_hop::{Coding, strip};
 pub use intake::Intake;
+pub use model_scan::{ModelScan, Scanned};

@@ -1,6 +1,6 @@
 /// Finds the value of the key `model` at the top of a JSON object that comes in pieces, without building anything
 /// of the rest and without keeping more than that one value.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ModelScan {
     depth: usize,
     place: Place,
@@ -20,9 +20,10 @@ pub enum Scanned {
     None,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
     /// Before the object.
+    #[default]
     Start,
     /// In the object, where a key may come.
     BeforeKey,
@@ -52,7 +53,7 @@ impl ModelScan {
     /// Has seen nothing yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { depth: 0, place: Place::Start, text: Vec::new(), key_matches: false }
+        Self::default()
     }
 
     /// Looks at the next piece. Once it has answered anything but [`Scanned::More`], it is done.

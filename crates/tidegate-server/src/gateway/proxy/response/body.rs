@@ -1,11 +1,11 @@
 use super::guard::ResponseGuard;
+use crate::gateway::buffer::{Piece, ResponseBuffer};
 use crate::http::ResponseBody;
-use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
@@ -21,6 +21,7 @@ pub enum GatewayBody {
 pub struct ProxiedBody {
     inner: Incoming,
     held: Arc<ResponseGuard>,
+    buffer: Arc<ResponseBuffer>,
     /// True if the reaper watches the stream: only then must each read be recorded.
     watched: bool,
     /// True after the first piece.
@@ -64,17 +65,22 @@ impl From<ResponseBody> for GatewayBody {
 }
 
 impl Body for GatewayBody {
-    type Data = Bytes;
+    type Data = Piece;
     type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    ) -> Poll<Option<Result<Frame<Piece>, BodyError>>> {
         match &mut *self {
             Self::Own(body) => {
                 let polled = Pin::new(body).poll_frame(cx);
-                polled.map(|frame| frame.map(|frame| frame.map_err(|never| match never {})))
+                polled.map(|frame| {
+                    frame.map(|frame| match frame {
+                        Ok(frame) => Ok(frame.map_data(Piece::from)),
+                        Err(never) => match never {},
+                    })
+                })
             }
             Self::Proxied(body) => body.poll_frame(cx),
         }
@@ -102,11 +108,12 @@ impl ProxiedBody {
     pub(in crate::gateway::proxy) fn new(
         inner: Incoming,
         held: Arc<ResponseGuard>,
+        buffer: Arc<ResponseBuffer>,
         watched: bool,
         idle_limit: Duration,
     ) -> Self {
         let idle = IdleWatch { limit: idle_limit, timer: None, progressed: false };
-        let body = Self { inner, held, watched, begun: false, idle };
+        let body = Self { inner, held, buffer, watched, begun: false, idle };
         body.complete_if_ended();
         body
     }
@@ -114,10 +121,12 @@ impl ProxiedBody {
     fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    ) -> Poll<Option<Result<Frame<Piece>, BodyError>>> {
         if self.watched && !self.held.touch() && !self.inner.is_end_stream() {
             return Poll::Ready(Some(Err(BodyError::Stopped)));
         }
+        // Until the client has taken what is here, its upstream is read no further.
+        ready!(self.buffer.poll_room(cx));
         match Pin::new(&mut self.inner).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.progressed = true;
@@ -130,7 +139,7 @@ impl ProxiedBody {
                 if !std::mem::replace(&mut self.begun, true) && !self.inner.is_end_stream() {
                     self.held.prefilled();
                 }
-                Poll::Ready(Some(Ok(frame)))
+                Poll::Ready(Some(Ok(frame.map_data(|bytes| self.buffer.take(bytes)))))
             }
             Poll::Ready(Some(Err(error))) => {
                 self.fail();
@@ -154,12 +163,14 @@ impl ProxiedBody {
     }
 
     fn complete(&self) {
+        self.buffer.end();
         if let Some(exchange) = self.held.take() {
             exchange.complete();
         }
     }
 
     fn fail(&self) {
+        self.buffer.end();
         if let Some(exchange) = self.held.take() {
             exchange.fail();
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Error of a body or a query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ParseError {
+pub enum ParseError {
     /// Not JSON.
     #[error("the body is not JSON: {0}")]
     NotJson(String),
@@ -19,14 +19,27 @@ pub(super) enum ParseError {
     WrongType(String),
     /// Number out of range.
     #[error("{field}: {given} was given; expected {expected}")]
-    OutOfRange { field: &'static str, given: String, expected: &'static str },
+    OutOfRange {
+        /// Name of the field.
+        field: &'static str,
+        /// Number given.
+        given: String,
+        /// Accepted numbers.
+        expected: &'static str,
+    },
     /// Query parameter that is no number.
     #[error("{field}: {given:?} was given; expected a whole number")]
-    Query { field: &'static str, given: String },
+    Query {
+        /// Name of the parameter.
+        field: &'static str,
+        /// Value given, shortened.
+        given: String,
+    },
 }
 
 /// Body of `POST /execute` with raw numbers, to distinguish a number out of range from another type.
 #[derive(Deserialize)]
+#[serde(expecting = "an object with \"eval_id\" and \"code\"")]
 struct RawExecute {
     eval_id: String,
     code: String,
@@ -47,6 +60,7 @@ struct RawExecute {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with \"eval_id\"")]
 struct RawReserve {
     eval_id: String,
     #[serde(default)]
@@ -57,14 +71,21 @@ struct RawReserve {
 
 /// Query of `GET /executions/{id}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ExecutionQuery {
-    pub(super) wait: Duration,
-    pub(super) after: u64,
-    pub(super) fence: Option<u64>,
+pub struct ExecutionQuery {
+    /// Longest wait for a change; 0 without `wait_ms`.
+    pub wait: Duration,
+    /// Position in the output after which the response continues.
+    pub after: u64,
+    /// Fence of the caller's grant, if given.
+    pub fence: Option<u64>,
 }
 
 /// Parses the body of `POST /execute`.
-pub(super) fn execute(bytes: &[u8]) -> Result<ExecuteBody, ParseError> {
+///
+/// # Errors
+///
+/// When it is not JSON, or a field is missing, of another type or out of range.
+pub fn execute(bytes: &[u8]) -> Result<ExecuteBody, ParseError> {
     let raw: RawExecute = json(bytes)?;
     Ok(ExecuteBody {
         eval_id: raw.eval_id,
@@ -80,14 +101,22 @@ pub(super) fn execute(bytes: &[u8]) -> Result<ExecuteBody, ParseError> {
 }
 
 /// Parses the body of `POST /reserve`.
-pub(super) fn reserve(bytes: &[u8]) -> Result<ReserveBody, ParseError> {
+///
+/// # Errors
+///
+/// When it is not JSON, or a field is missing, of another type or out of range.
+pub fn reserve(bytes: &[u8]) -> Result<ReserveBody, ParseError> {
     let raw: RawReserve = json(bytes)?;
     let attempt = attempt(raw.attempt.as_ref())?;
     Ok(ReserveBody { eval_id: raw.eval_id, ttl: raw.ttl.unwrap_or(30.0), attempt })
 }
 
 /// Parses the query of `GET /executions/{id}`.
-pub(super) fn execution_query(query: Option<&str>) -> Result<ExecutionQuery, ParseError> {
+///
+/// # Errors
+///
+/// When a parameter is no whole number.
+pub fn execution_query(query: Option<&str>) -> Result<ExecutionQuery, ParseError> {
     let mut parsed = ExecutionQuery::default();
     for pair in query.unwrap_or_default().split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -172,7 +201,9 @@ mod tests {
         for body in [&b""[..], b"{", b"nope", br#"{"eval_id": "a", "ttl": NaN}"#, b"\xFF"] {
             assert!(matches!(reserve(body), Err(ParseError::NotJson(_))), "{body:?}");
         }
-        assert!(matches!(reserve(b"[]"), Err(ParseError::WrongType(_))));
+        let Err(error) = reserve(b"7") else { panic!("a number is no request") };
+        assert!(matches!(error, ParseError::WrongType(_)));
+        assert!(error.to_string().contains("expected an object with \"eval_id\""), "{error}");
         assert!(execution_query(Some("after=-1")).is_err());
     }
 }

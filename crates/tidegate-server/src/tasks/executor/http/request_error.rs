@@ -24,6 +24,10 @@ pub(super) enum RequestError {
     UnknownExecution(ExecutionKey),
     #[error("unknown path; there are /capacity, /execute, /reserve and /executions/{{id}}")]
     UnknownPath,
+    #[error("the token of this worker is needed: send it as Authorization: Bearer TOKEN")]
+    TokenMissing,
+    #[error("the token in the Authorization header is not the token of this worker")]
+    TokenUnknown,
     #[error("this path accepts {allow}")]
     Method { allow: &'static str },
     #[error("the body has more than {bytes_max} bytes")]
@@ -57,9 +61,12 @@ impl RequestError {
                 | ReserveError::Draining { .. }
                 | ReserveError::Refused(ReserveRefused::Full) => ErrorKind::Unavailable,
             },
-            Self::Parse(ParseError::OutOfRange { .. }) => ErrorKind::Unprocessable,
+            Self::Parse(ParseError::OutOfRange { .. } | ParseError::WrongType(_)) => {
+                ErrorKind::Unprocessable
+            }
             Self::Parse(_) | Self::Id(_) => ErrorKind::BadRequest,
             Self::UnknownExecution(_) | Self::UnknownPath => ErrorKind::NotFound,
+            Self::TokenMissing | Self::TokenUnknown => ErrorKind::Unauthorized,
             Self::Method { allow } => ErrorKind::MethodNotAllowed(allow),
             Self::TooLarge { .. } => ErrorKind::TooLarge,
             Self::Stalled => ErrorKind::RequestTimeout,
@@ -78,6 +85,8 @@ impl RequestError {
             Self::Id(_) => "bad_id",
             Self::UnknownExecution(_) => "unknown_execution",
             Self::UnknownPath => "unknown_path",
+            Self::TokenMissing => "token_missing",
+            Self::TokenUnknown => "token_unknown",
             Self::Method { .. } => "method",
             Self::TooLarge { .. } => "body_too_large",
             Self::Stalled => "body_stalled",

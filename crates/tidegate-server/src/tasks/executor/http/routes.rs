@@ -1,8 +1,10 @@
+use super::access::WorkerAccess;
 use super::request_error::RequestError;
 use super::{metrics, parse};
 use crate::http::error_response::{ResponseFormat, Unread};
 use crate::http::request::{is_cross_origin, percent_decoded};
 use crate::http::response::{self, json};
+use crate::http::tls::{TlsPort, write_tls};
 use crate::http::{Exposition, ResponseBody, write_process};
 use crate::tasks::executor::executor::Executor;
 use bytes::{Bytes, BytesMut};
@@ -10,7 +12,8 @@ use http::request::Parts;
 use http::{Method, Request, Response, header};
 use http_body::Body;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tidegate::task::ExecutionKey;
 use tokio::time::timeout;
@@ -40,38 +43,69 @@ enum Route<'a> {
     Metrics,
 }
 
-/// Answers one request.
-pub(super) async fn answer<B: Body<Data = Bytes>>(
-    executor: &Executor,
-    started: SystemTime,
-    request: Request<B>,
-) -> Response<ResponseBody> {
-    let format = ResponseFormat::of(&request);
-    let (parts, body) = request.into_parts();
-    let mut body = pin!(body);
-    let answered = match Route::of(parts.uri.path()) {
-        None => Err(RequestError::UnknownPath),
-        Some(route) => match route.check(&parts) {
+/// The routes of a worker's port.
+pub(super) struct Routes {
+    pub executor: Executor,
+    pub access: WorkerAccess,
+    pub started: SystemTime,
+    pub tls: Vec<Arc<TlsPort>>,
+}
+
+// === impl Routes ===
+
+impl Routes {
+    /// Answers one request.
+    pub async fn answer<B: Body<Data = Bytes>>(
+        &self,
+        request: Request<B>,
+    ) -> Response<ResponseBody> {
+        let format = ResponseFormat::of(&request);
+        let (parts, body) = request.into_parts();
+        let mut body = pin!(body);
+        let answered = match self.admitted(&parts) {
             Err(error) => Err(error),
-            Ok(()) => match route {
-                Route::Execute => {
-                    let read = read(&parts, body.as_mut(), execute_bytes_max(executor)).await;
-                    read.and_then(|bytes| execute(executor, &bytes))
-                }
-                Route::Reserve => {
-                    let read = read(&parts, body.as_mut(), FRAME_BYTES).await;
-                    read.and_then(|bytes| reserve(executor, &bytes))
-                }
-                Route::Execution(id) => execution(executor, &parts, id).await,
-                Route::Capacity => Ok(json(&executor.capacity())),
-                Route::Live => Ok(json(&serde_json::json!({ "status": "live" }))),
-                Route::Ready => Ok(ready(executor)),
-                Route::Metrics => Ok(response::metrics(metrics_page(executor, started))),
-            },
-        },
-    };
-    let unread = if body.is_end_stream() { Unread::None } else { Unread::Some };
-    format.fit(answered.unwrap_or_else(|error| error.respond()), unread)
+            Ok(route) => self.answer_at(route, &parts, body.as_mut()).await,
+        };
+        let unread = if body.is_end_stream() { Unread::None } else { Unread::Some };
+        format.fit(answered.unwrap_or_else(|error| error.respond()), unread)
+    }
+
+    fn admitted<'a>(&self, parts: &'a Parts) -> Result<Route<'a>, RequestError> {
+        let route = Route::of(parts.uri.path()).ok_or(RequestError::UnknownPath)?;
+        // Health tells nothing but that the worker is there.
+        if !matches!(route, Route::Live | Route::Ready) {
+            self.access.admit(&parts.headers)?;
+        }
+        route.check(parts).map(|()| route)
+    }
+
+    async fn answer_at<B: Body<Data = Bytes>>(
+        &self,
+        route: Route<'_>,
+        parts: &Parts,
+        body: Pin<&mut B>,
+    ) -> Result<Response<ResponseBody>, RequestError> {
+        let executor = &self.executor;
+        match route {
+            Route::Execute => {
+                execute(executor, &read(parts, body, execute_bytes_max(executor)).await?)
+            }
+            Route::Reserve => reserve(executor, &read(parts, body, FRAME_BYTES).await?),
+            Route::Execution(id) => execution(executor, parts, id).await,
+            Route::Capacity => Ok(json(&executor.capacity())),
+            Route::Live => Ok(json(&serde_json::json!({ "status": "live" }))),
+            Route::Ready => Ok(ready(executor)),
+            Route::Metrics => Ok(response::metrics(self.metrics_page())),
+        }
+    }
+
+    fn metrics_page(&self) -> String {
+        let mut out = Exposition::default();
+        metrics::write(&mut out, &self.executor.capacity(), &self.executor.counts());
+        write_tls(&mut out, &self.tls);
+        write_process(&mut out, self.started);
+        out.finish()
+    }
 }
 
 fn execute_bytes_max(executor: &Executor) -> usize {
@@ -114,17 +148,10 @@ fn ready(executor: &Executor) -> Response<ResponseBody> {
     response::health(!capacity.draining, &body)
 }
 
-fn metrics_page(executor: &Executor, started: SystemTime) -> String {
-    let mut out = Exposition::default();
-    metrics::write(&mut out, &executor.capacity(), &executor.counts());
-    write_process(&mut out, started);
-    out.finish()
-}
-
 /// Reads the whole body, within bounds of size and time.
 async fn read<B: Body<Data = Bytes>>(
     parts: &Parts,
-    mut body: std::pin::Pin<&mut B>,
+    mut body: Pin<&mut B>,
     bytes_max: usize,
 ) -> Result<Bytes, RequestError> {
     let too_large = RequestError::TooLarge { bytes_max };

@@ -1,6 +1,9 @@
-use super::routes;
+use super::access::WorkerAccess;
+use super::routes::Routes;
 use crate::http::HttpPort;
+use crate::http::tls::{EITHER, PortFiles, TlsPort, TlsSetupErrors, reload_forever};
 use crate::http::wire::H2_PING_EVERY;
+use crate::pulse::Pulse;
 use crate::tasks::executor::config::{ExecutorConfig, ExecutorConfigError};
 use crate::tasks::executor::drain::Drained;
 use crate::tasks::executor::executor::Executor;
@@ -10,6 +13,7 @@ use hyper::body::Incoming;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::pin::pin;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
@@ -31,6 +35,14 @@ pub struct Worker {
     executor: Executor,
     stop: oneshot::Sender<Duration>,
     thread: JoinHandle<Drained>,
+    pulse: Pulse,
+}
+
+/// Parts of a worker that its thread serves.
+struct Service {
+    executor: Executor,
+    access: WorkerAccess,
+    tls: Option<Arc<TlsPort>>,
 }
 
 /// Error that keeps a worker from starting. Nothing is left running.
@@ -49,6 +61,9 @@ pub enum WorkerError {
         /// Reason.
         source: io::Error,
     },
+    /// TLS files are missing or wrong.
+    #[error(transparent)]
+    Tls(#[from] TlsSetupErrors),
     /// The system refused a thread or a descriptor.
     #[error("can't start: {0}")]
     System(#[from] io::Error),
@@ -68,9 +83,26 @@ impl Worker {
         config: ExecutorConfig,
         runner: Runner,
     ) -> Result<Self, WorkerError> {
-        if let Some(error) = worker_config_errors(listen, &config).into_iter().next() {
+        Self::start_with(listen, WorkerAccess::default(), config, runner)
+    }
+
+    /// Starts a worker whose port has TLS or a token.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start), and when TLS files can't be used. An address beyond loopback needs both TLS and
+    /// a token.
+    pub fn start_with(
+        listen: SocketAddr,
+        access: WorkerAccess,
+        config: ExecutorConfig,
+        runner: Runner,
+    ) -> Result<Self, WorkerError> {
+        if let Some(error) = worker_config_errors(listen, &access, &config).into_iter().next() {
             return Err(WorkerError::ConfigError(error));
         }
+        let files = access.tls.as_ref();
+        let [tls] = TlsPort::load([PortFiles { name: "worker", files, protocols: &EITHER }])?;
         let bind = |source| WorkerError::Bind { address: listen, source };
         let listener = StdTcpListener::bind(listen).map_err(bind)?;
         listener.set_nonblocking(true)?;
@@ -79,16 +111,25 @@ impl Worker {
         let executor = Executor::start(config, runner, runtime.handle().clone());
         let (stop, stopped) = oneshot::channel();
         let served = executor.clone();
+        let pulse = Pulse::new();
+        let beating = pulse.clone();
+        let service = Service { executor: served, access, tls };
         let thread = thread::Builder::new()
             .name("tidegate-worker".to_owned())
-            .spawn(move || run(&runtime, listener, &served, stopped))?;
-        Ok(Self { address, executor, stop, thread })
+            .spawn(move || run(&runtime, listener, service, stopped, &beating))?;
+        Ok(Self { address, executor, stop, thread, pulse })
     }
 
     /// Address of its port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The signs of life of its thread.
+    #[must_use]
+    pub fn pulse(&self) -> Pulse {
+        self.pulse.clone()
     }
 
     /// The executor, for callers in the same process.
@@ -109,23 +150,22 @@ impl Worker {
 #[must_use]
 pub fn worker_config_errors(
     listen: SocketAddr,
+    access: &WorkerAccess,
     config: &ExecutorConfig,
 ) -> Vec<ExecutorConfigError> {
-    let exposed = (!listen.ip().is_loopback()).then(|| {
-        let allowed = "a loopback address: an executor runs code for every caller";
-        ExecutorConfigError::new("listen", listen, allowed)
-    });
-    exposed.into_iter().chain(config.errors()).collect()
+    access.errors(listen).into_iter().chain(config.errors()).collect()
 }
 
 fn run(
     runtime: &Runtime,
     listener: StdTcpListener,
-    executor: &Executor,
+    service: Service,
     stopped: oneshot::Receiver<Duration>,
+    pulse: &Pulse,
 ) -> Drained {
     let none = Drained { stopped: 0, left: 0 };
     runtime.block_on(async {
+        pulse.beat_here();
         let listener = match TcpListener::from_std(listener) {
             Ok(listener) => listener,
             Err(error) => {
@@ -134,25 +174,36 @@ fn run(
             }
         };
         let port = HttpPort::new("executor", CONNECTIONS_MAX, HEADER_TIMEOUT);
-        let port = port.ping_every(H2_PING_EVERY);
-        let (served, started) = (executor.clone(), SystemTime::now());
+        let port = port.ping_every(H2_PING_EVERY).tls(service.tls.clone());
+        let tls: Vec<_> = service.tls.into_iter().collect();
+        tokio::spawn(reload_forever(tls.clone()));
+        let executor = service.executor;
+        let routes = Arc::new(Routes {
+            executor: executor.clone(),
+            access: service.access,
+            started: SystemTime::now(),
+            tls,
+        });
         let answer = move |request: Request<Incoming>| {
-            let executor = served.clone();
-            async move { routes::answer(&executor, started, request).await }
+            let routes = Arc::clone(&routes);
+            async move { routes.answer(request).await }
         };
-        let mut accepting = pin!(port.serve(listener, answer));
-        let grace = tokio::select! {
-            () = &mut accepting => return none,
-            stopped = stopped => match stopped {
-                Ok(grace) => grace,
-                // The worker was dropped.
-                Err(_) => return none,
-            },
-        };
-        // The port still answers polls, and refuses new executions.
-        let drained = tokio::select! {
-            () = &mut accepting => none,
-            drained = executor.drain(grace) => drained,
+        // Dropped before the port closes: the accept loop holds a connection's slot.
+        let drained = {
+            let mut accepting = pin!(port.serve(listener, answer));
+            let grace = tokio::select! {
+                () = &mut accepting => return none,
+                stopped = stopped => match stopped {
+                    Ok(grace) => grace,
+                    // The worker was dropped.
+                    Err(_) => return none,
+                },
+            };
+            // The port still answers polls, and refuses new executions.
+            tokio::select! {
+                () = &mut accepting => none,
+                drained = executor.drain(grace) => drained,
+            }
         };
         port.close(CLOSE_WITHIN).await;
         drained

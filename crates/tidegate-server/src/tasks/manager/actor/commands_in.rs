@@ -1,5 +1,6 @@
 use super::actor::Actor;
 use crate::tasks::manager::command::{Command, Reply};
+use crate::tasks::manager::env_key::EnvKeyError;
 use crate::tasks::manager::error::TaskError;
 use crate::tasks::manager::unix_time::{millis, now_ms};
 use crate::tasks::manager::view::{ExecutorList, Submit, TaskView, TaskWatch};
@@ -27,21 +28,43 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         }
     }
 
-    fn submit(&mut self, submit: Submit, reply: Reply<(TaskView, bool)>) {
-        if let Err(error) = self.check(&submit.spec) {
-            let _ = reply.send(Err(error));
-            return;
-        }
+    fn submit(&mut self, mut submit: Submit, reply: Reply<(TaskView, bool)>) {
+        submit.spec.runtime = match self.check(&submit.spec) {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                let _ = reply.send(Err(error));
+                return;
+            }
+        };
         let id = submit.id.unwrap_or_else(|| self.new_id());
-        let fingerprint = fingerprint(&submit.spec);
+        let (fingerprint, spec) = match self.sealed(&id, submit.spec) {
+            Ok(sealed) => sealed,
+            Err(error) => {
+                let _ = reply.send(Err(TaskError::Store(error.to_string())));
+                return;
+            }
+        };
         let mut state = TaskState::submitted(&self.settings.owner, now_ms());
         state.client = submit.client;
-        let record = TaskRecord { id, spec: Arc::new(submit.spec), state };
+        let record = TaskRecord { id, spec: Arc::new(spec), state };
         let bytes = self.tasks.begin_submission(&record);
         self.store.submit(NewTask { record, key: submit.key, fingerprint }, bytes, reply);
     }
 
-    fn check(&self, spec: &TaskSpec) -> Result<(), TaskError> {
+    /// Fingerprint of a task, and the task with the values of its environment sealed.
+    fn sealed(&self, id: &TaskId, mut spec: TaskSpec) -> Result<([u8; 16], TaskSpec), EnvKeyError> {
+        let json = serde_json::to_vec(&spec).unwrap_or_default();
+        match &self.settings.env_key {
+            Some(key) if !spec.env.is_empty() => {
+                key.seal(id, &mut spec.env)?;
+                Ok((key.fingerprint(&json), spec))
+            }
+            _ => Ok((fingerprint(&json), spec)),
+        }
+    }
+
+    /// Checks a submission; returns the runtime that it names.
+    fn check(&self, spec: &TaskSpec) -> Result<String, TaskError> {
         if self.draining {
             return Err(TaskError::Draining);
         }
@@ -50,14 +73,14 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             return Err(SpecError::Runtime { given: String::new() }.into());
         }
         let unknown = |known| TaskError::UnknownRuntime { given: spec.runtime.clone(), known };
-        self.executors.check_runtime(&spec.runtime).map_err(unknown)?;
+        let runtime = self.executors.find_runtime(&spec.runtime).map_err(unknown)?;
         let tasks = self.tasks.total();
         let bytes = self.tasks.total_bytes() + spec.bytes();
         if tasks >= self.settings.tasks_max || bytes > self.settings.memory_bytes {
             let retry_after = self.queue.retry_after();
             return Err(TaskError::QueueFull { waiting: tasks as u64, retry_after });
         }
-        Ok(())
+        Ok(runtime)
     }
 
     /// A new id: sorts by time, and can't be guessed.
@@ -151,9 +174,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
 }
 
 /// Digest of a task's JSON. Stored with the task, so every version of this program must compute the same.
-fn fingerprint(spec: &TaskSpec) -> [u8; 16] {
-    let json = serde_json::to_vec(spec).unwrap_or_default();
-    let digest = digest::digest(&digest::SHA256, &json);
+fn fingerprint(json: &[u8]) -> [u8; 16] {
+    let digest = digest::digest(&digest::SHA256, json);
     let mut short = [0; 16];
     short.copy_from_slice(&digest.as_ref()[..16]);
     short

@@ -4,6 +4,7 @@ use crate::tasks::manager::metrics::ExecutorGauge;
 use crate::tasks::manager::view::ExecutorView;
 use std::sync::Arc;
 use tidegate::capacity::ExecutorId;
+use tidegate::task::find_runtime;
 
 /// The configured executors, by id, with their last reports.
 pub(super) struct ExecutorRegistry {
@@ -90,17 +91,19 @@ impl ExecutorRegistry {
         self.get(id)?.report.as_ref()?.executions.as_deref()
     }
 
-    /// Checks that some executor may have a runtime; the error lists those available. Before the first report any
-    /// runtime passes.
-    pub(super) fn check_runtime(&self, runtime: &String) -> Result<(), Vec<String>> {
+    /// Finds the runtime that a task names, at some executor; the error lists those available. Before the first
+    /// report, and beside an executor that accepts any, the name is taken as it is.
+    pub(super) fn find_runtime(&self, runtime: &str) -> Result<String, Vec<String>> {
         let reports = || self.executors.iter().filter_map(|executor| executor.report.as_ref());
-        let has = |report: &CapacityReport| {
-            report.runtimes.is_empty() || report.runtimes.contains(runtime)
-        };
-        if reports().next().is_none() || reports().any(has) {
-            return Ok(());
-        }
+        let accepts_any = |report: &CapacityReport| report.runtimes.is_empty();
         let mut known: Vec<_> = reports().flat_map(|report| report.runtimes.clone()).collect();
+        let found = find_runtime(runtime, known.iter().map(String::as_str));
+        if found.is_none() && (reports().next().is_none() || reports().any(accepts_any)) {
+            return Ok(runtime.to_owned());
+        }
+        if let Some(found) = found {
+            return Ok(found.to_owned());
+        }
         known.sort();
         known.dedup();
         Err(known)
@@ -140,7 +143,7 @@ impl ExecutorRegistry {
 impl KnownExecutor {
     fn new(target: &ExecutorTarget) -> Self {
         let (name, url) = match target {
-            ExecutorTarget::Url(url) => (url.as_str().into(), url.clone()),
+            ExecutorTarget::Http(target) => (target.url.as_str().into(), target.url.clone()),
             ExecutorTarget::Local(executor) => (executor.id().into(), String::new()),
         };
         let link = Arc::new(Link::new(target));
@@ -151,6 +154,7 @@ impl KnownExecutor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tasks::manager::link::HttpTarget;
 
     fn report(runtimes: &[&str]) -> CapacityReport {
         CapacityReport {
@@ -171,14 +175,16 @@ mod tests {
     #[tokio::test]
     async fn an_executor_is_probed_once_at_a_time_and_its_report_counts() {
         let url = "http://127.0.0.1:1";
-        let mut registry = ExecutorRegistry::new(&[ExecutorTarget::Url(url.to_owned())]);
+        let target = HttpTarget { url: url.to_owned(), token: None, tls: None };
+        let mut registry = ExecutorRegistry::new(&[ExecutorTarget::Http(target)]);
         let id = registry.find(url).unwrap();
         assert!(registry.begin_probe(id).is_some());
         assert!(registry.begin_probe(id).is_none());
-        assert_eq!(registry.check_runtime(&"cobol".to_owned()), Ok(()), "nothing is known yet");
+        assert_eq!(registry.find_runtime("cobol"), Ok("cobol".to_owned()), "nothing is known yet");
         registry.end_probe(id, Ok(report(&["sh"])));
         assert!(registry.begin_probe(id).is_some());
-        assert_eq!(registry.check_runtime(&"cobol".to_owned()), Err(vec!["sh".to_owned()]));
+        assert_eq!(registry.find_runtime("cobol"), Err(vec!["sh".to_owned()]));
+        assert_eq!(registry.find_runtime("sh5"), Ok("sh".to_owned()));
         let views = registry.views(|_| 2);
         assert_eq!((views[0].up, views[0].running), (true, 2), "two were sent since the report");
         registry.end_probe(id, Err("gone".to_owned()));

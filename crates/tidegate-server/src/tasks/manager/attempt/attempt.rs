@@ -1,4 +1,5 @@
 use crate::tasks::execution::ExecuteBody;
+use crate::tasks::manager::env_key::{EnvKey, OpenError};
 use crate::tasks::manager::event::Event;
 use crate::tasks::manager::link::{ExecutorResponse, Link};
 use crate::tasks::manager::persistence::{Persisted, persist};
@@ -29,6 +30,8 @@ pub struct Attempt<S> {
     reservation: Option<String>,
     pub(super) lease: Duration,
     pub(super) output_bytes_max: usize,
+    /// Key of the environment's values.
+    env_key: Option<Arc<EnvKey>>,
     /// Other managers may request a cancellation through the store.
     pub(super) shared_store: bool,
     /// Version of the state in the store.
@@ -89,6 +92,7 @@ impl<S: TaskStore> Attempt<S> {
             reservation: start.reservation,
             lease: settings.lease,
             output_bytes_max: settings.output_bytes_max,
+            env_key: settings.env_key.clone(),
             shared_store: settings.shared_store,
             uncertain: None,
         }
@@ -213,7 +217,10 @@ impl<S: TaskStore> Attempt<S> {
                 Persisted::Failed(_) => return self.return_to_queue(ExecutorAnswer::Gone).await,
             }
         }
-        let body = self.execute_body();
+        let body = match self.execute_body() {
+            Ok(body) => body,
+            Err(error) => return self.refuse(error.to_string()).await,
+        };
         match self.link.execute(&body).await {
             ExecutorResponse::Accepted(fence) => self.accepted(fence).await,
             ExecutorResponse::Full { retry_after } => {
@@ -223,10 +230,7 @@ impl<S: TaskStore> Attempt<S> {
                 self.return_to_queue(ExecutorAnswer::Unreachable).await
             }
             ExecutorResponse::Gone => self.return_to_queue(ExecutorAnswer::Gone).await,
-            ExecutorResponse::Rejected(why) => {
-                self.report_accepted().await;
-                Sent::Ended(Ending::new(TaskOutcome::Failed, EndReason::Refused).because(why))
-            }
+            ExecutorResponse::Rejected(why) => self.refuse(why).await,
             // Not sent again: an executor that restarted meanwhile would start it a second time. The poll looks
             // for it, and cancels it when it is not there.
             ExecutorResponse::Unknown(why) => {
@@ -237,9 +241,20 @@ impl<S: TaskStore> Attempt<S> {
         }
     }
 
-    fn execute_body(&self) -> ExecuteBody {
+    /// Ends the attempt before it began, for a reason that another attempt would meet again.
+    async fn refuse(&self, why: String) -> Sent {
+        self.report_accepted().await;
+        Sent::Ended(Ending::new(TaskOutcome::Failed, EndReason::Refused).because(why))
+    }
+
+    /// The request for an executor, which alone is told the values of the environment.
+    fn execute_body(&self) -> Result<ExecuteBody, OpenError> {
         let spec = &self.record.spec;
-        ExecuteBody {
+        let env = match &self.env_key {
+            Some(key) => key.open(&self.record.id, &spec.env)?,
+            None => spec.env.clone(),
+        };
+        Ok(ExecuteBody {
             eval_id: self.record.id.as_str().to_owned(),
             code: spec.code.clone(),
             language: Some(spec.runtime.clone()),
@@ -248,8 +263,8 @@ impl<S: TaskStore> Attempt<S> {
             timeout_ms: Some(spec.timeout_ms),
             lease_ms: Some(millis(self.lease)),
             args: spec.args.clone(),
-            env: spec.env.clone(),
-        }
+            env,
+        })
     }
 
     async fn report_accepted(&self) {

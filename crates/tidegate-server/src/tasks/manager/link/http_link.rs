@@ -1,21 +1,21 @@
+use super::connector::LinkConnector;
 use super::response::{ExecutorResponse, PollResponse};
+use super::target::HttpTarget;
+use crate::http::client::bearer;
 use crate::tasks::execution::{
     CapacityReport, ExecuteBody, ExecutionView, ReserveBody, Reserved, Started,
 };
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
-use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 use tidegate::task::ExecutionKey;
 use tokio::time::timeout;
 
-/// Longest time to connect.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest time to a response, beyond the wait that the request asks for.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest response: the output of an execution as JSON.
@@ -30,7 +30,9 @@ const IDLE_MAX: usize = 64;
 /// Link to an executor that speaks the HTTP contract.
 pub struct HttpLink {
     base: String,
-    client: Client<HttpConnector, Full<Bytes>>,
+    /// `Authorization` of its requests, if the executor expects a token.
+    authorization: Option<HeaderValue>,
+    client: Client<LinkConnector, Full<Bytes>>,
 }
 
 struct HttpResponse {
@@ -49,18 +51,16 @@ enum ExchangeError {
 // === impl HttpLink ===
 
 impl HttpLink {
-    /// A link to the executor at a base URL.
-    pub(super) fn new(base: &str) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        connector.set_nodelay(true);
+    /// A link to an executor.
+    pub(super) fn new(target: &HttpTarget) -> Self {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_max_idle_per_host(IDLE_MAX)
             // Below the 5 s after which many servers close idle connections.
             .pool_idle_timeout(Duration::from_secs(4))
-            .build(connector);
-        Self { base: base.trim_end_matches('/').to_owned(), client }
+            .build(LinkConnector::new(target.tls.clone()));
+        let base = target.url.trim_end_matches('/').to_owned();
+        Self { base, authorization: target.token.as_ref().and_then(bearer), client }
     }
 
     pub(super) async fn capacity(&self) -> Result<CapacityReport, String> {
@@ -149,7 +149,10 @@ impl HttpLink {
         let uri: Uri = format!("{}{path}", self.base).parse().map_err(|e| unsent(&e))?;
         let request = Request::builder().method(method).uri(uri);
         let request = request.header(CONTENT_TYPE, "application/json").body(Full::new(body));
-        let request = request.map_err(|error| unsent(&error))?;
+        let mut request = request.map_err(|error| unsent(&error))?;
+        if let Some(token) = &self.authorization {
+            request.headers_mut().insert(AUTHORIZATION, token.clone());
+        }
         let exchange = async {
             let response = self.client.request(request).await.map_err(|error| {
                 let text = root_cause(&error);

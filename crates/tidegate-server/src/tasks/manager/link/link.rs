@@ -21,7 +21,7 @@ impl Link {
     /// A link to that executor.
     pub fn new(target: &ExecutorTarget) -> Self {
         match target {
-            ExecutorTarget::Url(url) => Self::Http(Box::new(HttpLink::new(url))),
+            ExecutorTarget::Http(target) => Self::Http(Box::new(HttpLink::new(target))),
             ExecutorTarget::Local(executor) => Self::Local(executor.clone()),
         }
     }

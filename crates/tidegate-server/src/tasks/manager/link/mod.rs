@@ -2,6 +2,7 @@
 //! Uses `executor` and `execution`.
 //! Must not know tasks, queues or leases.
 
+mod connector;
 mod http_link;
 mod link;
 mod local_link;
@@ -10,4 +11,4 @@ mod target;
 
 pub use link::Link;
 pub use response::{ExecutorResponse, PollResponse};
-pub use target::ExecutorTarget;
+pub use target::{ExecutorTarget, HttpTarget};

@@ -1,5 +1,6 @@
 use super::plan::{Limits, Plan};
 use super::{landlock_rules, seccomp_filter};
+use rustix::fs::Mode;
 use rustix::process::{self as sys, Resource, Rlimit, Signal};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write as _};
@@ -52,13 +53,21 @@ fn restrict(plan: &Plan) -> Result<(), (&'static str, io::Error)> {
     if plan.rlimits {
         set_limits(&plan.limits).map_err(named("limits"))?;
     }
+    if let Some(umask) = plan.umask {
+        sys::umask(Mode::from_raw_mode(umask));
+    }
     rustix::thread::set_no_new_privs(true).map_err(named("no new privileges"))?;
     if plan.landlock {
         let restricted = landlock_rules::restrict(&plan.readable, &plan.writable, plan.network);
         restricted.map_err(|error| ("Landlock", io::Error::other(error)))?;
     }
+    if !plan.refused_ports.is_empty() {
+        let refused = landlock_rules::refuse_ports(&plan.refused_ports);
+        refused.map_err(|error| ("ports of the node", io::Error::other(error)))?;
+    }
     if plan.seccomp {
-        let applied = seccomp_filter::apply(plan.network);
+        let guards_ports = !plan.refused_ports.is_empty();
+        let applied = seccomp_filter::apply(plan.network, guards_ports);
         applied.map_err(|error| ("seccomp", io::Error::other(error)))?;
     }
     Ok(())

@@ -1,8 +1,10 @@
 use crate::tasks::sandbox::config::Network;
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, RestrictionStatus,
-    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, Scope, path_beneath_rules,
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, NetPort,
+    RestrictionStatus, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, Scope,
+    path_beneath_rules,
 };
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Landlock ABI requested. An older kernel enforces the rules that it knows.
@@ -34,5 +36,24 @@ pub(super) fn restrict(
         .add_rules(path_beneath_rules(readable, read))?
         .add_rules(path_beneath_rules(writable, AccessFs::from_all(RULES)))?
         .add_rules(path_beneath_rules(DEVICES, AccessFs::from_file(RULES)))?
+        .restrict_self()
+}
+
+/// Refuses TCP connections of this process and its descendants to these ports, of whatever host. The kernel's
+/// rules name ports that are allowed, so all others are: about 65,000 rules, which take about 0.1 s.
+pub(super) fn refuse_ports(refused: &BTreeSet<u16>) -> Result<RestrictionStatus, RulesetError> {
+    allow_ports((0..=u16::MAX).filter(|port| !refused.contains(port)))
+}
+
+/// Allows TCP connections to these ports alone. Fails on a kernel that has no such rules.
+pub(super) fn allow_ports(
+    ports: impl Iterator<Item = u16>,
+) -> Result<RestrictionStatus, RulesetError> {
+    let rule = |port| Ok::<_, RulesetError>(NetPort::new(port, AccessNet::ConnectTcp));
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessNet::ConnectTcp)?
+        .create()?
+        .add_rules(ports.map(rule))?
         .restrict_self()
 }

@@ -1,6 +1,6 @@
 use crate::tasks::sandbox::config::Network;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read as _, Write};
 use std::path::PathBuf;
 
@@ -24,9 +24,13 @@ pub(in crate::tasks::sandbox) struct Plan {
     pub(in crate::tasks::sandbox) writable: Vec<PathBuf>,
     /// Paths that it may read and execute.
     pub(in crate::tasks::sandbox) readable: Vec<PathBuf>,
+    /// Its file mode creation mask, if not that of the launcher.
+    pub(in crate::tasks::sandbox) umask: Option<u32>,
     /// User that it runs as, if not the worker's.
     pub(in crate::tasks::sandbox) uid: Option<u32>,
     pub(in crate::tasks::sandbox) network: Network,
+    /// TCP ports that it must not connect to.
+    pub(in crate::tasks::sandbox) refused_ports: BTreeSet<u16>,
     pub(in crate::tasks::sandbox) limits: Limits,
     pub(in crate::tasks::sandbox) rlimits: bool,
     pub(in crate::tasks::sandbox) landlock: bool,
@@ -141,7 +145,9 @@ mod tests {
             folder: "/task".into(),
             writable: vec!["/task".into()],
             readable: vec!["/usr".into()],
+            umask: Some(0o22),
             uid: Some(7),
+            refused_ports: BTreeSet::from([8001]),
             network: Network::Fail,
             limits: Limits {
                 memory_bytes: 1,

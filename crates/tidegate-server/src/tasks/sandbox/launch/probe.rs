@@ -12,11 +12,15 @@ pub(in crate::tasks::sandbox) struct Probed {
     pub(in crate::tasks::sandbox) landlock: Result<String, String>,
     /// Error when the system call filter is missing.
     pub(in crate::tasks::sandbox) seccomp: Result<(), String>,
+    /// Error when connections can't be refused by their port.
+    pub(in crate::tasks::sandbox) ports: Result<(), String>,
 }
 
 /// Writes the result as a line of JSON.
 pub(super) fn run() -> ExitCode {
-    let probed = Probed { landlock: try_landlock(), seccomp: try_seccomp() };
+    // In the order of a task: system calls of the others are refused after the filter.
+    let (landlock, ports) = (try_landlock(), try_ports());
+    let probed = Probed { landlock, ports, seccomp: try_seccomp() };
     match serde_json::to_string(&probed) {
         Ok(line) => {
             println!("{line}");
@@ -44,7 +48,15 @@ fn try_landlock() -> Result<String, String> {
     }
 }
 
+/// Tries the kernel's rules about ports with one of them.
+fn try_ports() -> Result<(), String> {
+    match landlock_rules::allow_ports(std::iter::once(1)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("needs Landlock ABI 4, in kernels from 6.7 on: {error}")),
+    }
+}
+
 fn try_seccomp() -> Result<(), String> {
     rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())?;
-    seccomp_filter::apply(Network::Deny).map_err(|error| error.to_string())
+    seccomp_filter::apply(Network::Deny, false).map_err(|error| error.to_string())
 }

@@ -59,15 +59,19 @@ const ABSENT: &[i64] = &[
     libc::SYS_mq_open,
 ];
 
-/// Applies the filters to this process and its descendants.
-pub(super) fn apply(network: Network) -> Result<(), seccompiler::Error> {
-    for program in programs(network)? {
+/// Family of sockets that fall back to TCP.
+const AF_SMC: i32 = 43;
+
+/// Applies the filters to this process and its descendants. With `guards_ports`, connections are refused by their
+/// port, and every way around that is closed.
+pub(super) fn apply(network: Network, guards_ports: bool) -> Result<(), seccompiler::Error> {
+    for program in programs(network, guards_ports)? {
         apply_filter(&program)?;
     }
     Ok(())
 }
 
-fn programs(network: Network) -> Result<Vec<BpfProgram>, BackendError> {
+fn programs(network: Network, guards_ports: bool) -> Result<Vec<BpfProgram>, BackendError> {
     let always = |calls: &[i64]| calls.iter().map(|call| (*call, Vec::new())).collect();
     let errno = |number: i32| SeccompAction::Errno(number.unsigned_abs());
     let mut programs = vec![
@@ -92,7 +96,33 @@ fn programs(network: Network) -> Result<Vec<BpfProgram>, BackendError> {
         let calls = [(libc::SYS_socket, vec![rule()?]), (libc::SYS_socketpair, vec![rule()?])];
         programs.push(program(BTreeMap::from(calls), action)?);
     }
+    if guards_ports {
+        programs.push(program(other_protocols()?, errno(libc::EPROTONOSUPPORT))?);
+        programs.push(program(fast_open()?, errno(libc::EOPNOTSUPP))?);
+    }
     Ok(programs)
+}
+
+/// Rules for sockets that reach a TCP port and that Landlock does not take for TCP.
+fn other_protocols() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
+    let rule = |argument: u8, value: i32| {
+        let (length, value) = (SeccompCmpArgLen::Dword, u64::from(value.unsigned_abs()));
+        let equal = SeccompCondition::new(argument, length, SeccompCmpOp::Eq, value)?;
+        SeccompRule::new(vec![equal])
+    };
+    let rules = vec![rule(2, libc::IPPROTO_MPTCP)?, rule(0, AF_SMC)?];
+    Ok(BTreeMap::from([(libc::SYS_socket, rules)]))
+}
+
+/// Rules for data that opens a connection by itself, which Landlock does not see.
+fn fast_open() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
+    let flag = u64::from(libc::MSG_FASTOPEN.unsigned_abs());
+    let rule = |argument: u8| {
+        let (length, set) = (SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(flag));
+        SeccompRule::new(vec![SeccompCondition::new(argument, length, set, flag)?])
+    };
+    let calls = [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
+    calls.into_iter().map(|(call, argument)| Ok((call, vec![rule(argument)?]))).collect()
 }
 
 /// Rules for `clone` into a new namespace. A new user namespace would allow calls that are refused above.
@@ -133,8 +163,13 @@ mod tests {
 
     #[test]
     fn every_filter_compiles_for_this_machine() {
-        for (network, count) in [(Network::Allow, 4), (Network::Fail, 5), (Network::Deny, 5)] {
-            let programs = programs(network).unwrap();
+        for (network, guards_ports, count) in [
+            (Network::Allow, false, 4),
+            (Network::Allow, true, 6),
+            (Network::Fail, false, 5),
+            (Network::Deny, false, 5),
+        ] {
+            let programs = programs(network, guards_ports).unwrap();
             assert_eq!(programs.len(), count);
             assert!(programs.iter().all(|program| !program.is_empty()));
         }

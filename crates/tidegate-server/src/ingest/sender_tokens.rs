@@ -1,0 +1,106 @@
+use crate::config::{ClaimsConfig, Client, IngestConfig};
+use crate::http::admission::Tokens;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tidegate::frame::SenderToken;
+use tidegate::pipeline::{AccessError, Protocol, SenderAccess, SenderClient, SenderIdentity};
+
+/// Name of operators among the owners of senders. No client has it: names of clients have no space.
+const OPERATORS: &str = "all operators";
+
+/// The tokens of clients and operators, as senders of usage records show them.
+#[derive(Debug)]
+pub struct SenderTokens {
+    tokens: Tokens<usize>,
+    holders: Vec<Arc<SenderClient>>,
+    frames_need_one: bool,
+    lines_need_one: bool,
+}
+
+// === impl SenderTokens ===
+
+impl SenderTokens {
+    /// The tokens of a configuration. Once there are any, a port beyond loopback needs one.
+    pub fn new(claims: &ClaimsConfig, ingest: &IngestConfig) -> Self {
+        let client = |client: &Client| SenderClient {
+            name: client.name.as_str().into(),
+            tenants: Some(client.tenants.iter().map(|tenant| tenant.as_str().into()).collect()),
+        };
+        let mut holders: Vec<_> = claims.clients.iter().map(client).map(Arc::new).collect();
+        let operators = holders.len();
+        holders.push(Arc::new(SenderClient { name: OPERATORS.into(), tenants: None }));
+        let of_clients = claims.clients.iter().enumerate().map(|(at, client)| (client.token, at));
+        let of_operators = claims.operators.iter().map(|operator| (operator.token, operators));
+        let needed = |address: SocketAddr| {
+            ingest.tokens_required || !address.ip().to_canonical().is_loopback()
+        };
+        Self {
+            tokens: Tokens::new(of_clients.chain(of_operators)),
+            holders,
+            frames_need_one: needed(ingest.frames_address),
+            lines_need_one: needed(ingest.lines_address),
+        }
+    }
+
+    /// Returns true if senders of this protocol need a token.
+    pub fn needs_token(&self, protocol: Protocol) -> bool {
+        match protocol {
+            Protocol::Frames => self.frames_need_one,
+            Protocol::Lines => self.lines_need_one,
+        }
+    }
+}
+
+impl SenderAccess for SenderTokens {
+    fn identify(
+        &self,
+        protocol: Protocol,
+        token: Option<&SenderToken>,
+    ) -> Result<SenderIdentity, AccessError> {
+        let needs_one = self.needs_token(protocol);
+        match token {
+            // A token that nobody gave out means nothing, unless one must be shown.
+            _ if self.tokens.is_empty() && !needs_one => Ok(SenderIdentity::Open),
+            None if needs_one => Err(AccessError::Missing),
+            None => Ok(SenderIdentity::Anonymous),
+            Some(token) => {
+                let holder = self.tokens.find(token.expose().as_bytes());
+                let client = holder.and_then(|holder| self.holders.get(holder));
+                client.map(|it| SenderIdentity::Client(Arc::clone(it))).ok_or(AccessError::Unknown)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    /// Access of a sender of frames, and of one of lines, without a token.
+    fn is_open(toml: &str, frames: &str, lines: &str) -> [bool; 2] {
+        let mut config = Config::from_toml(toml).unwrap();
+        config.ingest.frames_address = frames.parse().unwrap();
+        config.ingest.lines_address = lines.parse().unwrap();
+        let tokens = SenderTokens::new(&config.claims, &config.ingest);
+        [Protocol::Frames, Protocol::Lines].map(|it| tokens.identify(it, None).is_ok())
+    }
+
+    #[test]
+    fn each_port_beyond_loopback_needs_a_token() {
+        let client = "[[client]]\nname = \"a\"\ntoken = \"tg_0123456789abcdef\"\n";
+        for toml in ["", client] {
+            assert_eq!(is_open(toml, "127.0.0.1:1", "[::1]:1"), [true, true]);
+            assert_eq!(is_open(toml, "10.0.0.1:1", "127.0.0.1:1"), [false, true]);
+            assert_eq!(is_open(toml, "[::ffff:127.0.0.1]:1", "0.0.0.0:1"), [true, false]);
+        }
+        let always = format!("{client}[ingest]\ntokens_required = true\n");
+        assert_eq!(is_open(&always, "127.0.0.1:1", "127.0.0.1:1"), [false, false]);
+    }
+
+    #[test]
+    fn requiring_tokens_that_nobody_has_is_an_error() {
+        let errors = Config::from_toml("[ingest]\ntokens_required = true\n").unwrap_err();
+        assert!(errors.to_string().contains("nobody could send"), "{errors}");
+    }
+}
