@@ -50,6 +50,24 @@ pub enum MessageKind {
     AckFrame,
     /// Rejection of a batch, with its reason.
     RejectFrame,
+    /// Begin or end of a node's membership: a worker that joins a manager, and the manager's welcome.
+    Membership,
+    /// Cancellation of an execution at a worker.
+    ExecutionCancel,
+    /// Renewal of leases, and hand-over of what a leaving node owned.
+    HandOver,
+    /// Start of an execution at a worker, or the reservation of its slot.
+    ExecutionDispatch,
+    /// State of a worker: its slots, and its answers to dispatches.
+    StateSync,
+    /// Progress, output and end of executions.
+    ProgressUpdate,
+    /// Acknowledgement of progress, with the manager's backpressure signal.
+    ProgressAck,
+    /// Statistics of a worker: slots, CPU, memory.
+    StatsUpdate,
+    /// Detailed metrics for debugging: the sizes of a worker's buffers, and its counters.
+    DebugMetrics,
 }
 
 // === impl MessageClass ===
@@ -101,6 +119,12 @@ impl MessageKind {
             Self::TaskSubmit => MessageClass::Dispatch,
             Self::HelloFrame | Self::AckFrame | Self::RejectFrame => MessageClass::Control,
             Self::ProxiedRequest | Self::BatchFrame | Self::TaskRead => MessageClass::Data,
+            Self::Membership | Self::ExecutionCancel | Self::HandOver | Self::ProgressAck => {
+                MessageClass::Control
+            }
+            Self::ExecutionDispatch | Self::StateSync => MessageClass::Dispatch,
+            Self::ProgressUpdate | Self::StatsUpdate => MessageClass::Data,
+            Self::DebugMetrics => MessageClass::Telemetry,
         }
     }
 }
@@ -131,6 +155,26 @@ mod tests {
         assert_eq!(MessageKind::TaskCancel.class(), MessageClass::Control);
         assert_eq!(MessageKind::TaskSubmit.class(), MessageClass::Dispatch);
         assert_eq!(MessageKind::TaskRead.class(), MessageClass::Data);
+    }
+
+    /// The rows of the message classes of AD-37.
+    #[test]
+    fn ad37_message_classes() {
+        use MessageKind::{
+            DebugMetrics, ExecutionCancel, ExecutionDispatch, HandOver, Membership, ProgressAck,
+            ProgressUpdate, StateSync, StatsUpdate,
+        };
+        let rows = [
+            (MessageClass::Control, vec![Membership, ExecutionCancel, HandOver, ProgressAck]),
+            (MessageClass::Dispatch, vec![ExecutionDispatch, StateSync]),
+            (MessageClass::Data, vec![ProgressUpdate, StatsUpdate]),
+            (MessageClass::Telemetry, vec![DebugMetrics]),
+        ];
+        for (class, kinds) in rows {
+            for kind in kinds {
+                assert_eq!(kind.class(), class, "{kind:?}");
+            }
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub const HEADER_BYTES: usize = 7;
 
 /// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum FrameKind {
     /// Identity and limits: the first frame in either direction.
@@ -21,13 +21,45 @@ pub enum FrameKind {
     Ack = 3,
     /// Rejection of a batch.
     Reject = 4,
+    /// First frame of a connection between a worker and its manager, in either direction.
+    Join = 5,
+    /// Cancellation of executions.
+    Cancel = 6,
+    /// Renewal of leases.
+    Lease = 7,
+    /// Executions to start, and reservations of slots.
+    Execute = 8,
+    /// State of a worker, and its answers to dispatches.
+    State = 9,
+    /// Progress, output and ends of executions.
+    Progress = 10,
+    /// Acknowledgement of progress, with a backpressure signal.
+    ProgressAck = 11,
+    /// Statistics of a worker.
+    Stats = 12,
+    /// Metrics of a worker for debugging.
+    Debug = 13,
 }
 
 // === impl FrameKind ===
 
 impl FrameKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Hello, Self::Batch, Self::Ack, Self::Reject];
+    pub const ALL: [Self; 13] = [
+        Self::Hello,
+        Self::Batch,
+        Self::Ack,
+        Self::Reject,
+        Self::Join,
+        Self::Cancel,
+        Self::Lease,
+        Self::Execute,
+        Self::State,
+        Self::Progress,
+        Self::ProgressAck,
+        Self::Stats,
+        Self::Debug,
+    ];
 
     /// Name in labels, responses and logs.
     #[must_use]
@@ -37,6 +69,15 @@ impl FrameKind {
             Self::Batch => "batch",
             Self::Ack => "ack",
             Self::Reject => "reject",
+            Self::Join => "join",
+            Self::Cancel => "cancel",
+            Self::Lease => "lease",
+            Self::Execute => "execute",
+            Self::State => "state",
+            Self::Progress => "progress",
+            Self::ProgressAck => "progress_ack",
+            Self::Stats => "stats",
+            Self::Debug => "debug",
         }
     }
 
@@ -60,6 +101,15 @@ impl FrameKind {
             Self::Batch => MessageKind::BatchFrame,
             Self::Ack => MessageKind::AckFrame,
             Self::Reject => MessageKind::RejectFrame,
+            Self::Join => MessageKind::Membership,
+            Self::Cancel => MessageKind::ExecutionCancel,
+            Self::Lease => MessageKind::HandOver,
+            Self::Execute => MessageKind::ExecutionDispatch,
+            Self::State => MessageKind::StateSync,
+            Self::Progress => MessageKind::ProgressUpdate,
+            Self::ProgressAck => MessageKind::ProgressAck,
+            Self::Stats => MessageKind::StatsUpdate,
+            Self::Debug => MessageKind::DebugMetrics,
         }
     }
 
@@ -92,7 +142,7 @@ mod tests {
         for kind in FrameKind::ALL {
             assert_eq!(FrameKind::from_code(kind.code()), Some(kind));
         }
-        assert_eq!((FrameKind::from_code(0), FrameKind::from_code(5)), (None, None));
+        assert_eq!((FrameKind::from_code(0), FrameKind::from_code(14)), (None, None));
     }
 
     #[test]

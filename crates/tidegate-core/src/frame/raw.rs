@@ -1,3 +1,4 @@
+use super::cbor::header;
 use super::{FrameError, FrameKind, HEADER_BYTES};
 use crate::admission::MessageClass;
 use bytes::Bytes;
@@ -23,13 +24,34 @@ impl RawFrame {
         HEADER_BYTES + self.body.len()
     }
 
+    /// Appends a frame with the default class of its kind, whose body `write` appends.
+    ///
+    /// # Errors
+    ///
+    /// The error of `write`; then nothing is appended.
+    pub fn append<E>(
+        out: &mut Vec<u8>,
+        kind: FrameKind,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let start = out.len();
+        out.extend_from_slice(&header(0, kind, kind.class()));
+        if let Err(error) = write(out) {
+            out.truncate(start);
+            return Err(error);
+        }
+        let body_bytes = out.len() - start - HEADER_BYTES;
+        out[start..start + HEADER_BYTES].copy_from_slice(&header(body_bytes, kind, kind.class()));
+        Ok(())
+    }
+
     /// Number of a batch, or of the batch that a reject names. The cost does not depend on the body's length, so
     /// that a batch can be refused by its number at once.
     #[must_use]
     pub fn peek_seq(&self) -> Option<u64> {
         match self.kind {
             FrameKind::Batch | FrameKind::Reject => peek_seq(&self.body),
-            FrameKind::Hello | FrameKind::Ack => None,
+            _ => None,
         }
     }
 

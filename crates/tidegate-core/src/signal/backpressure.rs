@@ -1,11 +1,11 @@
 use super::BackpressureLevel;
 use crate::admission::MessageClass;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Backpressure signal that a receiver puts into every answer to a sender.
 ///
 /// Valid for [`ttl_ms`](Self::ttl_ms) from its arrival: the signal of a silent receiver expires.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackpressureSignal {
     /// Backpressure level.
     pub level: BackpressureLevel,

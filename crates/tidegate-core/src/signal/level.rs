@@ -1,4 +1,4 @@
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Fill of a buffer from which its senders slow down.
@@ -11,7 +11,9 @@ pub const BATCH_FILL: f64 = 0.85;
 pub const REJECT_FILL: f64 = 0.95;
 
 /// Backpressure level; a greater level demands more restraint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum BackpressureLevel {
     /// No restriction.

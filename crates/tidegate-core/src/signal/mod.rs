@@ -1,7 +1,7 @@
 //! Explicit backpressure: the signal of a receiver, and the sender's reaction to it.
 //!
-//! The receiver keeps a [`LevelGauge`] on the buffer that it drains and puts its [`BackpressureSignal`] into every
-//! answer. The sender records it on a [`SignalBoard`], and its flush loop follows a [`FlushPolicy`]. Nothing
+//! The receiver keeps a [`LevelGauge`] on the buffer that it drains ([`StatsBuffer`] is one) and puts its
+//! [`BackpressureSignal`] into every answer. The sender records it on a [`SignalBoard`], and its flush loop follows a [`FlushPolicy`]. Nothing
 //! latches: a level falls as the buffer drains, level 0 clears at once, a silent receiver's signal expires, and
 //! probes continue at the highest level.
 //!
@@ -21,6 +21,7 @@ mod config;
 mod flush;
 mod gauge;
 mod level;
+mod stats_buffer;
 
 pub use backpressure::{BackpressureSignal, Update};
 pub use board::SignalBoard;
@@ -28,3 +29,4 @@ pub use config::{DELAY_MS_MAX, LevelConfig, LevelConfigError, LevelDelays, TTL_M
 pub use flush::{Flush, FlushPolicy, Waiting};
 pub use gauge::LevelGauge;
 pub use level::{BATCH_FILL, BackpressureLevel, REJECT_FILL, THROTTLE_FILL};
+pub use stats_buffer::{Offer, StatsBuffer, StatsBufferTotals, StatsRefused, StatsRefusedReason};

@@ -7,3 +7,4 @@ pub mod execution;
 pub mod executor;
 pub mod manager;
 pub mod sandbox;
+pub mod session;

@@ -191,7 +191,9 @@ fn small_appends_do_not_wait_for_the_sums_of_new_series() {
             small.push(timed(append(&many, vec![one("b", seq)])).await);
         }
         large.truncate(15);
-        [&mut large, &mut small, &mut control].map(|times| times.sort());
+        for times in [&mut large, &mut small, &mut control] {
+            times.sort();
+        }
         // Two may have met a slow disk: at least five times enough has accumulated for the sums to be written.
         let (median, worst, usual) = (large[7], small[97], control[97]);
         eprintln!("{median:?} for a large append; small ones to {worst:?}, and {usual:?}");

@@ -77,7 +77,7 @@ impl Peer {
                     FrameKind::Hello => Said::Welcome(Welcome::decode(&frame).unwrap()),
                     FrameKind::Ack => Said::Ack(Ack::decode(&frame).unwrap()),
                     FrameKind::Reject => Said::Reject(Reject::decode(&frame).unwrap()),
-                    FrameKind::Batch => panic!("a receiver sends no batches"),
+                    kind => panic!("a receiver sends no {kind}"),
                 });
             }
         }

@@ -132,9 +132,7 @@ impl Parse {
             }
             FrameKind::Batch => self.parse_batch(connection, frame),
             // What only a receiver says.
-            given @ (FrameKind::Ack | FrameKind::Reject) => {
-                Err(wrong(FrameError::WrongKind { expected: FrameKind::Batch, given }))
-            }
+            given => Err(wrong(FrameError::WrongKind { expected: FrameKind::Batch, given })),
         }
     }
 

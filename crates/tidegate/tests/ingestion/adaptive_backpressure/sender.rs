@@ -146,7 +146,7 @@ async fn read(connection: Arc<Connection>, answers: Arc<Answers>) {
                     answers.answer(reject.seq);
                     answers.rejects.lock().unwrap().push(reject);
                 }
-                FrameKind::Batch => panic!("a receiver sends no batches"),
+                kind => panic!("a receiver sends no {kind}"),
             }
         }
     }
