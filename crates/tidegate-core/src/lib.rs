@@ -10,6 +10,7 @@
 //! - [`limit`]: concurrency limit of an upstream, found from its latencies.
 //! - [`line_protocol`]: Influx line protocol to usage records and back.
 //! - [`outbox`]: bounded queue of one destination, with a drop policy per class.
+//! - [`progress`]: progress that executions report, bounded and mergeable.
 //! - [`queue`]: requests that wait for a pool of upstreams, served by priority and fair between flows.
 //! - [`retry`]: backoff, retry decisions and the retry budget.
 //! - [`rng`]: reproducible random number generator.
@@ -33,6 +34,8 @@ pub mod limit;
 #[cfg(feature = "ingest")]
 pub mod line_protocol;
 pub mod outbox;
+#[cfg(feature = "progress")]
+pub mod progress;
 pub mod queue;
 pub mod retry;
 pub mod rng;

@@ -27,6 +27,7 @@
 //! | `usage`, `tariff` | usage records and their prices | `ingest` |
 //! | `store` | stores of priced usage records | `ingest` with `fjall` or `postgres` |
 //! | `tasks` | stores of tasks | `tasks` with `fjall` or `postgres` |
+//! | `progress` | progress that executions report: decisions only | `tasks` |
 //! | `ledger` | slot ledgers: in memory, or in Redis for several managers | `tasks`, `redis` |
 //!
 //! The feature `full` enables all of them.
@@ -57,6 +58,8 @@ pub use tidegate_core::admission::{
 };
 #[cfg(feature = "decision-log")]
 pub use tidegate_core::decision_log;
+#[cfg(feature = "tasks")]
+pub use tidegate_core::progress;
 pub use tidegate_core::{capacity, limit, queue, sequence, signal, task, window};
 #[cfg(feature = "ingest")]
 pub use tidegate_core::{frame, line_protocol, suggestion, usage};

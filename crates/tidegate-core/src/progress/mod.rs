@@ -1,0 +1,15 @@
+//! Progress of an execution: counters, gauges and a message, bounded and mergeable in any order.
+//!
+//! Uses nothing of the other modules. Must not know executors, pipes or HTTP.
+
+mod bounds;
+mod error;
+mod line;
+mod lines;
+mod progress;
+
+pub use bounds::{COUNTERS_MAX, GAUGES_MAX, LINE_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX};
+pub use error::ProgressError;
+pub use line::parse_line;
+pub use lines::ProgressLines;
+pub use progress::Progress;
