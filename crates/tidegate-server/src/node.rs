@@ -68,11 +68,12 @@ impl Node {
         let tasks = match config.tasks.enabled {
             true => {
                 let port = config.listen.admin_address.port();
-                Some(TaskNode::start(&config.tasks, port, grace)?)
+                Some(TaskNode::start(&config.tasks, &config.workers, port, grace)?)
             }
             false => None,
         };
-        let tls = ingest.as_ref().map(Ingest::tls).unwrap_or_default().to_vec();
+        let mut tls = ingest.as_ref().map(Ingest::tls).unwrap_or_default().to_vec();
+        tls.extend(tasks.as_ref().and_then(TaskNode::workers_tls).cloned());
         let view = ingest.as_ref().map(|ingest| Arc::clone(ingest.view()));
         let mut extensions: Vec<Arc<dyn Extension>> = vec![Arc::new(IngestExtension::new(view))];
         extensions.push(match &tasks {
@@ -120,6 +121,7 @@ fn task_api(tasks: &TaskNode, config: &Config) -> TaskApi {
     let settings = SubmissionSettings { limits, timeout_ms };
     TaskApi::new(tasks.handle().clone(), settings, config.proxy.stream_idle_timeout)
         .with_meters(Arc::clone(tasks.meters()))
+        .with_workers(tasks.workers().cloned())
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-use tidegate_server::tasks::executor::{ExecutionQuery, execute, execution_query, reserve};
+use tidegate_server::tasks::execution::ExecutionQuery;
+use tidegate_server::tasks::executor::{execute, execution_query, reserve};
 
 /// Longer than the text of any refusal: a response does not grow with its request.
 const ERROR_BYTES_MAX: usize = 2_048;

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tidegate::task::{Ending, OutputStream, TaskId};
-use tidegate_server::tasks::execution::{OutputSink, StopReason, StopSignal, Work};
+use tidegate_server::tasks::execution::{
+    OutputSink, ProgressSink, ProgressSnapshot, StopReason, StopSignal, Work,
+};
 use tidegate_server::tasks::sandbox::{
     LayerUse, Layers, Network, ProcessConfig, ProcessRunner, RuntimeConfig,
 };
@@ -45,6 +47,7 @@ pub struct Ran {
     pub ending: Ending,
     pub out: String,
     pub err: String,
+    pub progress: ProgressSnapshot,
 }
 
 impl Mode {
@@ -135,7 +138,7 @@ impl Bench {
     /// Runs it, and stops it when it has written something.
     pub async fn stop_when_heard(&self, work: &Work, why: StopReason) -> Ran {
         let (switch, stop) = StopSignal::new();
-        let sink = OutputSink::new(OUTPUT_BYTES_MAX);
+        let (sink, progress) = (OutputSink::new(OUTPUT_BYTES_MAX), ProgressSink::new());
         let heard = async {
             while sink.text(OutputStream::Stdout).is_empty() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -144,16 +147,16 @@ impl Bench {
             std::future::pending::<()>().await;
         };
         let ending = tokio::select! {
-            ending = within(self.runner.run(work, &sink, stop)) => ending,
+            ending = within(self.runner.run(work, &sink, &progress, stop)) => ending,
             () = heard => unreachable!("it waits forever"),
         };
-        Ran::new(ending, &sink)
+        Ran::new(ending, &sink, &progress)
     }
 
     async fn run_until(&self, work: &Work, stop: StopSignal) -> Ran {
-        let sink = OutputSink::new(OUTPUT_BYTES_MAX);
-        let ending = within(self.runner.run(work, &sink, stop)).await;
-        Ran::new(ending, &sink)
+        let (sink, progress) = (OutputSink::new(OUTPUT_BYTES_MAX), ProgressSink::new());
+        let ending = within(self.runner.run(work, &sink, &progress, stop)).await;
+        Ran::new(ending, &sink, &progress)
     }
 
     /// A signal to everybody, where it can only reach the task itself. A test must not depend on the sandbox for
@@ -187,9 +190,9 @@ impl Drop for Bench {
 }
 
 impl Ran {
-    fn new(ending: Ending, sink: &OutputSink) -> Self {
+    fn new(ending: Ending, sink: &OutputSink, progress: &ProgressSink) -> Self {
         let (out, err) = (sink.text(OutputStream::Stdout), sink.text(OutputStream::Stderr));
-        Self { ending, out, err }
+        Self { ending, out, err, progress: progress.snapshot() }
     }
 
     /// Text for a failed assertion.

@@ -168,6 +168,7 @@ async fn tasks_do_not_see_each_other() {
             work("sh", &format!("echo {secret} > secret; echo $TIDEGATE_WORK; exec sleep 60"));
         let (switch, stop) = tidegate_server::tasks::execution::StopSignal::new();
         let sink = tidegate_server::tasks::execution::OutputSink::new(1 << 10);
+        let progress = tidegate_server::tasks::execution::ProgressSink::new();
         let stdout = tidegate::task::OutputStream::Stdout;
         let second = async {
             while !sink.text(stdout).ends_with('\n') {
@@ -184,7 +185,8 @@ async fn tasks_do_not_see_each_other() {
             switch.stop(tidegate_server::tasks::execution::StopReason::Cancelled);
             ran
         };
-        let (first, second) = tokio::join!(bench.runner.run(&first, &sink, stop), second);
+        let (first, second) =
+            tokio::join!(bench.runner.run(&first, &sink, &progress, stop), second);
         assert_eq!(first.outcome, TaskOutcome::Cancelled, "the other could not end it: {first:?}");
         assert!(!second.out.contains(&secret), "{mode:?} {}", second.story());
         assert!(!second.out.contains("secret"), "{mode:?} {}", second.story());

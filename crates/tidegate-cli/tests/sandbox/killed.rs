@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::{Command, Stdio};
 use tidegate::task::EndReason;
-use tidegate_server::tasks::execution::{OutputSink, StopSignal};
+use tidegate_server::tasks::execution::{OutputSink, ProgressSink, StopSignal};
 use tidegate_server::tasks::sandbox::ProcessConfig;
 
 const EVERY_MODE: [Mode; 3] = [Mode::All, Mode::NoBubblewrap, Mode::WatcherOnly];
@@ -58,14 +58,14 @@ async fn nobody_waits_any_more() {
         let (bench, mark) = (Bench::new(mode).await, mark());
         let work = work("sh", &long(&mark));
         let (_switch, stop) = StopSignal::new();
-        let sink = OutputSink::new(1 << 10);
+        let (sink, progress) = (OutputSink::new(1 << 10), ProgressSink::new());
         let started = async {
             while !runs(&mark) {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
         };
         tokio::select! {
-            ending = bench.runner.run(&work, &sink, stop) => panic!("{ending:?}"),
+            ending = bench.runner.run(&work, &sink, &progress, stop) => panic!("{ending:?}"),
             started = tokio::time::timeout(PATIENCE, started) => started.unwrap(),
         }
         wait_until("the task is gone", || !runs(&mark));

@@ -14,3 +14,4 @@ mod ends;
 mod killed;
 mod layers;
 mod own_ports;
+mod progress;

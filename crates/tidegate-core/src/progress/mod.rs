@@ -7,9 +7,11 @@ mod error;
 mod line;
 mod lines;
 mod progress;
+mod series;
 
 pub use bounds::{COUNTERS_MAX, GAUGES_MAX, LINE_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX};
 pub use error::ProgressError;
 pub use line::parse_line;
 pub use lines::ProgressLines;
 pub use progress::Progress;
+pub use series::{ProgressPoint, ProgressSeries};

@@ -79,9 +79,15 @@ fn ingest(table: &Table, errors: &mut ErrorList) {
 }
 
 /// Every listener. A port has one owner.
-fn addresses(table: &Table) -> [&Setting<SocketAddr>; 4] {
+fn addresses(table: &Table) -> [&Setting<SocketAddr>; 5] {
     let (listen, ingest) = (&table.listen, &table.ingest);
-    [&listen.address, &listen.admin_address, &ingest.frames_address, &ingest.lines_address]
+    [
+        &listen.address,
+        &listen.admin_address,
+        &ingest.frames_address,
+        &ingest.lines_address,
+        &table.workers.address,
+    ]
 }
 
 fn address_overlap(table: &Table, errors: &mut ErrorList) {

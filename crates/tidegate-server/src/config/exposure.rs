@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Checks of what others can reach: beyond loopback a port needs TLS, or the decision for plain text, and tokens.
 pub fn run(table: &Table, errors: &mut ErrorList) {
-    let [data, admin, frames, lines] = ports(table);
+    let [data, admin, frames, lines, workers] = ports(table);
     let (clients, operators) = (&table.client.entries, &table.operator.entries);
     clients_port(table, errors);
     for port in [&frames, &lines] {
@@ -19,11 +19,14 @@ pub fn run(table: &Table, errors: &mut ErrorList) {
     let allowed = "a loopback address while no operator has a token: add an [[operator]] with a \
                    token, or listen on 127.0.0.1";
     closed_without(!operators.is_empty(), &admin, allowed, errors);
+    let allowed = "a loopback address while no worker has a token: add a [[worker]] with a token, or \
+                   listen on 127.0.0.1";
+    closed_without(!table.worker.entries.is_empty(), &workers, allowed, errors);
     let shared = &table.tls;
     pair(&shared.cert, &shared.key, errors);
     pair(&table.tasks.tls_cert, &table.tasks.tls_key, errors);
     authorities(&shared.client_ca, shared.cert.state.is_given, errors);
-    for port in [&data, &admin, &frames, &lines] {
+    for port in [&data, &admin, &frames, &lines, &workers] {
         pair(port.cert, port.key, errors);
         let has_cert = port.cert.state.is_given || shared.cert.state.is_given;
         authorities(port.client_ca, has_cert, errors);
@@ -33,9 +36,15 @@ pub fn run(table: &Table, errors: &mut ErrorList) {
 }
 
 /// Every port of a node.
-fn ports(table: &Table) -> [PortSettings<'_>; 4] {
+fn ports(table: &Table) -> [PortSettings<'_>; 5] {
     let (listen, ingest) = (&table.listen, &table.ingest);
-    [listen.data_port(), listen.admin_port(), ingest.frames_port(), ingest.lines_port()]
+    [
+        listen.data_port(),
+        listen.admin_port(),
+        ingest.frames_port(),
+        ingest.lines_port(),
+        table.workers.port(),
+    ]
 }
 
 fn is_open(address: &Setting<SocketAddr>) -> bool {

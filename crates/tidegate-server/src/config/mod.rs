@@ -34,7 +34,7 @@ pub use policies::{
 pub use sections::{
     AdmissionConfig, ClaimsConfig, Client, ExecutorEntry, HeaderMatch, IngestConfig, ListenConfig,
     LogConfig, Operator, ProxyConfig, QueueConfig, RouteRule, RoutingConfig, RuntimeEntry,
-    TasksConfig, TlsFiles,
+    TasksConfig, TlsFiles, WorkersConfig,
 };
 pub use show::{Effective, show_json, show_text};
 pub use table::{CONFIG_VARIABLE, Config};

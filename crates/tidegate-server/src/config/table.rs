@@ -100,11 +100,14 @@ macro_rules! table {
                 config.listen.admin_tls = self.listen.admin_port().files(&self.tls);
                 config.ingest.frames_tls = self.ingest.frames_port().files(&self.tls);
                 config.ingest.lines_tls = self.ingest.lines_port().files(&self.tls);
+                config.workers.tls = self.workers.port().files(&self.tls);
                 let mut taken = Taken::default();
                 config.claims.clients =
                     clients(&self.client.entries, variables, &mut taken, errors);
                 config.claims.operators =
                     operators(&self.operator.entries, variables, &mut taken, errors);
+                config.workers.tokens =
+                    worker_tokens(&self.worker.entries, variables, &mut taken, errors);
                 let general = config.routing.thresholds;
                 config.routing.models = models(&self.model.entries, general, errors);
                 config.tasks.executors = executors(&self.executor.entries, variables, errors);
@@ -119,8 +122,13 @@ macro_rules! table {
 /// Ports of the listeners, as far as they are chosen before the start.
 fn node_ports(config: &Config) -> BTreeSet<u16> {
     let (listen, ingest) = (&config.listen, &config.ingest);
-    let addresses =
-        [listen.address, listen.admin_address, ingest.frames_address, ingest.lines_address];
+    let addresses = [
+        listen.address,
+        listen.admin_address,
+        ingest.frames_address,
+        ingest.lines_address,
+        config.workers.address,
+    ];
     addresses.iter().map(SocketAddr::port).filter(|port| *port != 0).collect()
 }
 
@@ -142,6 +150,8 @@ table! {
         ingest: IngestSettings => IngestConfig;
         /// Tasks.
         tasks: TasksSettings => TasksConfig;
+        /// Workers that dial this manager.
+        workers: WorkersSettings => WorkersConfig;
         /// Level and format of the log.
         log: LogSettings => LogConfig;
     }
@@ -158,6 +168,8 @@ table! {
         route: RouteSettings, 1_024, None;
         /// Executors elsewhere that run tasks, by the contract of docs/executors.md.
         executor: ExecutorSettings, 1_000, Some("executor-url");
+        /// Tokens of workers that dial this manager. With one, every worker needs a token.
+        worker: WorkerSettings, 1_000, None;
         /// Runtimes of the executor in this process, besides the python and sh that are found.
         runtime: RuntimeSettings, 64, None;
     }
@@ -208,6 +220,9 @@ impl Table {
             reserve.accept(Raw::Untyped(&(global.get() / 10).to_string()));
             reserve.state.origin = Origin::Default;
         }
+        if self.workers.enabled.state.is_missing() && !self.workers.address.state.is_missing() {
+            self.workers.enabled.accept(Raw::Untyped("true"));
+        }
         self.fill_parts();
         self.fill_state(env);
     }
@@ -251,6 +266,7 @@ impl Table {
             of_section.any(|state| !state.is_missing())
         };
         let tasks = is_asked("tasks")
+            || is_asked("workers")
             || !self.executor.entries.is_empty()
             || !self.runtime.entries.is_empty();
         let ingest = is_asked("ingest");

@@ -10,6 +10,7 @@ mod http_runner;
 mod invalid_requests;
 mod leases;
 mod metrics;
+mod progress;
 mod reservations;
 #[path = "../../../tidegate/tests/support/reserved.rs"]
 #[allow(dead_code, reason = "not every binary needs all of it")]

@@ -10,7 +10,7 @@ use tidegate::task::{TaskId, TaskSpec};
 use tidegate::tasks::FjallTaskStore;
 use tidegate_server::tasks::executor::{Executor, ExecutorConfig, MockRunner, Runner};
 use tidegate_server::tasks::manager::{
-    ExecutorTarget, Manager, ManagerHandle, ManagerSettings, Submit, TaskView,
+    ExecutorTarget, Manager, ManagerExecutors, ManagerHandle, ManagerSettings, Submit, TaskView,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
@@ -40,11 +40,12 @@ impl Node {
         let store =
             manager_runtime.block_on(FjallTaskStore::open(folder.path().join("tasks"))).unwrap();
         let store = Arc::new(FailingStore::new(store));
-        let targets = [ExecutorTarget::Local(executor.clone())];
+        let targets = vec![ExecutorTarget::Local(executor.clone())];
+        let executors = ManagerExecutors { targets, workers: None };
         let ledger = Arc::new(MemoryLedger::new());
         let grace = Duration::from_secs(30);
         let manager =
-            Manager::start(settings, &targets, Arc::clone(&store), ledger, manager_runtime, grace)
+            Manager::start(settings, executors, Arc::clone(&store), ledger, manager_runtime, grace)
                 .unwrap();
         let node = Self { handle: manager.handle().clone(), store, executor, manager, runtime };
         node.run(async {

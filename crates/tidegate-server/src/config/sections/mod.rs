@@ -11,6 +11,7 @@ mod routing;
 mod tasks;
 mod tls;
 mod tokens;
+mod workers;
 
 pub use clients::{Client, ClientSettings, clients};
 pub use gateway::*;
@@ -21,3 +22,4 @@ pub use routing::*;
 pub use tasks::*;
 pub use tls::{PortSettings, TlsFiles, TlsSettings};
 pub use tokens::{Taken, Variables};
+pub use workers::{WorkerSettings, WorkersConfig, WorkersSettings, worker_tokens};

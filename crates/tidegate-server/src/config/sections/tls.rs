@@ -1,4 +1,4 @@
-use super::{IngestSettings, ListenSettings};
+use super::{IngestSettings, ListenSettings, WorkersSettings};
 use crate::config::policies::TlsMode;
 use crate::config::schema::{Setting, record};
 use std::net::SocketAddr;
@@ -66,6 +66,18 @@ impl ListenSettings {
             cert: &self.admin_tls_cert,
             key: &self.admin_tls_key,
             client_ca: &self.admin_tls_client_ca,
+        }
+    }
+}
+
+impl WorkersSettings {
+    pub fn port(&self) -> PortSettings<'_> {
+        PortSettings {
+            address: &self.address,
+            mode: &self.tls,
+            cert: &self.tls_cert,
+            key: &self.tls_key,
+            client_ca: &self.tls_client_ca,
         }
     }
 }

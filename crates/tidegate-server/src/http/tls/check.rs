@@ -32,6 +32,7 @@ pub fn check_tls_files(config: &Config) -> Result<(), TlsSetupErrors> {
         port("admin", listen.admin_tls.as_ref()),
         port("frames", ingested(ingest.frames_tls.as_ref())),
         port("lines", ingested(ingest.lines_tls.as_ref())),
+        port("workers", config.workers.tls.as_ref().filter(|_| config.workers.enabled)),
     ];
     let any_https = config.upstreams.iter().any(|target| target.scheme == Scheme::Https);
     let bundle = config.proxy.tls_ca.as_deref();

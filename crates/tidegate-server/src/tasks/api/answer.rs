@@ -1,6 +1,6 @@
 use super::error::TaskApiError;
 use super::event_stream::{EventStream, Watcher};
-use super::listing::{stream_query, task_query};
+use super::listing::{since_query, stream_query, task_query};
 use super::position::Position;
 use super::route::{Operation, TaskRoute};
 use super::submission::SubmissionHead;
@@ -138,7 +138,9 @@ impl Answering<'_> {
             Operation::Cancel(id) => self.cancel(&id).await,
             Operation::Output(id) => self.output(&id).await,
             Operation::Events(id) => self.events(&id, port).await,
+            Operation::Progress(id) => self.progress(&id).await,
             Operation::Executors => self.executors().await,
+            Operation::Workers => self.workers(),
         };
         (answer, unread)
     }
@@ -255,6 +257,21 @@ impl Answering<'_> {
         // Otherwise a proxy in between may buffer the events.
         response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
         Ok(response)
+    }
+
+    async fn progress(&self, id: &TaskId) -> Result<Response<ResponseBody>, TaskApiError> {
+        let since_ms = since_query(self.parts.uri.query())?;
+        self.check(id).await?;
+        Ok(response::json(&self.api.manager.progress(id, since_ms).await?))
+    }
+
+    /// Every worker that dials; for operators, because names and addresses of machines are theirs.
+    fn workers(&self) -> Result<Response<ResponseBody>, TaskApiError> {
+        match &self.api.workers {
+            Some(workers) if self.claim.is_operator => Ok(response::json(&workers.list())),
+            Some(_) => Err(TaskApiError::OperatorsOnly),
+            None => Err(TaskApiError::NoWorkers),
+        }
     }
 
     async fn executors(&self) -> Result<Response<ResponseBody>, TaskApiError> {

@@ -74,13 +74,21 @@ pub enum TaskApiError {
         "this node runs no tasks: start it with --tasks, or set enabled = true in [tasks] of its configuration"
     )]
     Off,
+    /// Workers are for operators.
+    #[error(
+        "workers are listed for operators alone: ask on the admin port, or with an operator's token"
+    )]
+    OperatorsOnly,
+    /// The manager has no port for workers.
+    #[error("this manager has no port for workers: start it with --workers-listen ADDRESS")]
+    NoWorkers,
     /// Too many watchers.
     #[error("too many watchers of tasks: poll the task itself, or retry later")]
     WatchersFull,
     /// Unknown path below `/v1/tasks/`.
     #[error(
-        "unknown path; there are /v1/tasks, /v1/tasks/ID, and its /cancel, /output and /events, where an id has \
-         1 … 128 letters, digits and . _ : -"
+        "unknown path; there are /v1/tasks, /v1/tasks/ID, and its /cancel, /output, /progress and /events, where an \
+         id has 1 … 128 letters, digits and . _ : -"
     )]
     UnknownPath,
     /// Method that the path does not accept.
@@ -126,6 +134,8 @@ impl TaskApiError {
             Self::Value { .. } | Self::Id(_) => (ErrorKind::Unprocessable, "wrong_value"),
             Self::Parameter { .. } => (ErrorKind::BadRequest, "wrong_parameter"),
             Self::CrossOrigin => (ErrorKind::Forbidden, "cross_origin"),
+            Self::OperatorsOnly => (ErrorKind::Forbidden, "operators_only"),
+            Self::NoWorkers => (ErrorKind::UnknownPath, "workers_off"),
             Self::Off => (ErrorKind::UnknownPath, "tasks_off"),
             Self::WatchersFull => (ErrorKind::Unavailable, "watchers_full"),
             Self::UnknownPath => (ErrorKind::UnknownPath, "unknown_path"),

@@ -148,6 +148,11 @@ impl Feeder {
                         self.send(event).await?;
                     }
                 }
+                Some(Ok(Some(TaskNotice::Progress { attempt, progress }))) => {
+                    if let Some(event) = self.sse_encoder.progress(attempt, &progress) {
+                        self.send(event).await?;
+                    }
+                }
                 Some(Ok(None)) => return Ok(WatchEnd::NotOwned),
                 Some(Err(missed)) => return Ok(WatchEnd::Missed(missed)),
                 None => self.check().await?,

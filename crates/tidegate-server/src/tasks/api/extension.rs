@@ -2,7 +2,7 @@ use super::answer::answer_task;
 use super::route::TaskRoute;
 use super::task_api::TaskApi;
 use crate::http::{Answer, Caller, Exposition, Extension};
-use crate::tasks::manager::write_metrics;
+use crate::tasks::manager::{write_metrics, write_worker_metrics};
 use http::Request;
 use hyper::body::Incoming;
 
@@ -20,6 +20,9 @@ impl Extension for TaskApi {
     fn write_metrics(&self, out: &mut Exposition) {
         if let Some(meters) = &self.meters {
             write_metrics(out, meters);
+        }
+        if let Some(workers) = &self.workers {
+            write_worker_metrics(out, workers);
         }
     }
 }

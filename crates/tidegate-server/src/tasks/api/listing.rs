@@ -53,6 +53,20 @@ pub fn stream_query(query: Option<&str>) -> Result<Option<OutputStream>, TaskApi
     Ok(parsed)
 }
 
+/// Parses the query of a task's progress: milliseconds of Unix time from which on, 0 without one.
+///
+/// # Errors
+///
+/// When a parameter is unknown, or no time.
+pub fn since_query(query: Option<&str>) -> Result<u64, TaskApiError> {
+    let mut since_ms = 0;
+    for (name, value) in parameters(query, &["since"])? {
+        let wrong = || wrong(name, &value, "milliseconds of Unix time".to_owned());
+        since_ms = value.parse().map_err(|_| wrong())?;
+    }
+    Ok(since_ms)
+}
+
 fn parameters<'a>(
     query: Option<&str>,
     known: &[&'a str],

@@ -5,6 +5,7 @@ use tidegate::task::TaskId;
 
 const TASKS: &str = "/v1/tasks";
 const EXECUTORS: &str = "/v1/executors";
+const WORKERS: &str = "/v1/workers";
 
 /// Path of the task API.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +20,12 @@ pub enum TaskRoute {
     Output(TaskId),
     /// `/v1/tasks/{id}/events`.
     Events(TaskId),
+    /// `/v1/tasks/{id}/progress`.
+    Progress(TaskId),
     /// `/v1/executors`.
     Executors,
+    /// `/v1/workers`.
+    Workers,
     /// Unknown path below `/v1/tasks/`.
     UnknownPath,
 }
@@ -40,8 +45,12 @@ pub enum Operation {
     Output(TaskId),
     /// Streams a task's changes.
     Events(TaskId),
+    /// Returns a task's progress over time.
+    Progress(TaskId),
     /// Lists the executors.
     Executors,
+    /// Lists the workers that dial.
+    Workers,
 }
 
 // === impl TaskRoute ===
@@ -53,6 +62,7 @@ impl TaskRoute {
         match path {
             TASKS => return Some(Self::All),
             EXECUTORS => return Some(Self::Executors),
+            WORKERS => return Some(Self::Workers),
             _ => {}
         }
         let below = path.strip_prefix(TASKS)?.strip_prefix('/')?;
@@ -65,6 +75,7 @@ impl TaskRoute {
             (Ok(id), Some("cancel")) => Self::Cancel(id),
             (Ok(id), Some("output")) => Self::Output(id),
             (Ok(id), Some("events")) => Self::Events(id),
+            (Ok(id), Some("progress")) => Self::Progress(id),
             _ => Self::UnknownPath,
         })
     }
@@ -86,7 +97,9 @@ impl TaskRoute {
             }
             Self::Output(id) => (reads.then_some(Operation::Output(id)), "GET, HEAD"),
             Self::Events(id) => ((*method == Method::GET).then_some(Operation::Events(id)), "GET"),
+            Self::Progress(id) => (reads.then_some(Operation::Progress(id)), "GET, HEAD"),
             Self::Executors => (reads.then_some(Operation::Executors), "GET, HEAD"),
+            Self::Workers => (reads.then_some(Operation::Workers), "GET, HEAD"),
             Self::UnknownPath => return Err(TaskApiError::UnknownPath),
         };
         operation.ok_or(TaskApiError::Method { allowed })
@@ -101,9 +114,8 @@ impl Operation {
         match self {
             Self::Submit => MessageKind::TaskSubmit,
             Self::Cancel(_) => MessageKind::TaskCancel,
-            Self::List | Self::Get(_) | Self::Output(_) | Self::Events(_) | Self::Executors => {
-                MessageKind::TaskRead
-            }
+            Self::List | Self::Get(_) | Self::Output(_) | Self::Events(_) => MessageKind::TaskRead,
+            Self::Progress(_) | Self::Executors | Self::Workers => MessageKind::TaskRead,
         }
     }
 
@@ -127,7 +139,9 @@ mod tests {
             ("/v1/tasks/a:1/cancel", Some(TaskRoute::Cancel(id()))),
             ("/v1/tasks/a:1/output", Some(TaskRoute::Output(id()))),
             ("/v1/tasks/a:1/events", Some(TaskRoute::Events(id()))),
+            ("/v1/tasks/a:1/progress", Some(TaskRoute::Progress(id()))),
             ("/v1/executors", Some(TaskRoute::Executors)),
+            ("/v1/workers", Some(TaskRoute::Workers)),
             ("/v1/tasks/", Some(TaskRoute::UnknownPath)),
             ("/v1/tasks/a%20b", Some(TaskRoute::UnknownPath)),
             ("/v1/tasks/a/b", Some(TaskRoute::UnknownPath)),
@@ -152,7 +166,9 @@ mod tests {
             ("/v1/tasks/a/cancel", Method::POST, MessageClass::Control),
             ("/v1/tasks/a/output", Method::HEAD, MessageClass::Data),
             ("/v1/tasks/a/events", Method::GET, MessageClass::Data),
+            ("/v1/tasks/a/progress", Method::GET, MessageClass::Data),
             ("/v1/executors", Method::GET, MessageClass::Data),
+            ("/v1/workers", Method::GET, MessageClass::Data),
         ];
         for (path, method, class) in classes {
             let operation = TaskRoute::of(path).unwrap().operation(&method).unwrap();

@@ -1,5 +1,5 @@
 use super::position::Position;
-use crate::tasks::manager::TaskView;
+use crate::tasks::manager::{ProgressView, TaskView};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tidegate::task::{OutputChunk, TaskStatus};
@@ -52,6 +52,17 @@ impl SseEncoder {
         let (stream, text) = (chunk.stream, &chunk.text);
         let data = json!({ "attempt": attempt, "stream": stream, "text": text });
         Some(self.event("output", &data))
+    }
+
+    /// A progress event; `None` when a later attempt has begun.
+    pub fn progress(&mut self, attempt: u32, progress: &ProgressView) -> Option<Bytes> {
+        if attempt < self.position.attempt {
+            return None;
+        }
+        self.enter(attempt);
+        let mut data = json!(progress);
+        data["attempt"] = json!(attempt);
+        Some(self.event("progress", &data))
     }
 
     /// Output events for the part of an attempt's whole output that the watcher has not seen.

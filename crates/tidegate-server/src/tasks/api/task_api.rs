@@ -1,5 +1,5 @@
 use super::limits::{SubmissionSettings, TaskWatchers};
-use crate::tasks::manager::{ManagerHandle, ManagerMeters};
+use crate::tasks::manager::{ManagerHandle, ManagerMeters, WorkerHub};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ pub struct TaskApi {
     /// Longest time that a watcher may read nothing.
     pub(super) stall_max: Duration,
     pub(super) meters: Option<Arc<ManagerMeters>>,
+    /// Workers that dial, if there is a port for them.
+    pub(super) workers: Option<Arc<WorkerHub>>,
 }
 
 // === impl TaskApi ===
@@ -19,12 +21,19 @@ impl TaskApi {
     /// The API of this manager. A watcher that reads nothing for `stall_max` is dropped.
     #[must_use]
     pub fn new(manager: ManagerHandle, settings: SubmissionSettings, stall_max: Duration) -> Self {
-        Self { manager, settings, watchers: TaskWatchers::default(), stall_max, meters: None }
+        let watchers = TaskWatchers::default();
+        Self { manager, settings, watchers, stall_max, meters: None, workers: None }
     }
 
     /// The API with the series of the manager.
     #[must_use]
     pub fn with_meters(self, meters: Arc<ManagerMeters>) -> Self {
         Self { meters: Some(meters), ..self }
+    }
+
+    /// The API with the workers that dial.
+    #[must_use]
+    pub fn with_workers(self, workers: Option<Arc<WorkerHub>>) -> Self {
+        Self { workers, ..self }
     }
 }

@@ -1,8 +1,11 @@
 //! JSON messages of the executor contract. A caller needs only `eval_id`, `code`, `ttl` and `reservation_id`;
 //! every other field has a default.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::time::Duration;
+use tidegate::progress::Progress;
 use tidegate::task::{EndReason, Ending, OutputChunk, TaskOutcome};
 
 /// Response of `GET /capacity`.
@@ -133,11 +136,25 @@ pub enum ExecutionState {
     Cancelled,
 }
 
-/// Response of `GET /executions/{id}?wait_ms=…&after=…&fence=…`.
+/// Query of `GET /executions/{id}`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExecutionQuery {
+    /// Longest wait for a change; 0 without `wait_ms`.
+    pub wait: Duration,
+    /// Position in the output after which the response continues.
+    pub after: u64,
+    /// Version of the progress above which the wait ends. `None`: progress does not end the wait.
+    pub progress: Option<u64>,
+    /// Fence of the caller's grant, if given.
+    pub fence: Option<u64>,
+}
+
+/// Response of `GET /executions/{id}?wait_ms=…&after=…&progress=…&fence=…`.
 ///
-/// With `wait_ms` the executor delays the response by at most so long, until the state changes or there is output
-/// after `after`. The request renews the execution's lease, unless `fence` is given and is another's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// With `wait_ms` the executor delays the response by at most so long, until the state changes, or there is output
+/// after `after` or progress above the version `progress`. The request renews the execution's lease, unless `fence`
+/// is given and is another's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExecutionView {
     /// `eval_id@attempt`.
     pub id: String,
@@ -174,6 +191,26 @@ pub struct ExecutionView {
     /// The limit cut the output.
     #[serde(default)]
     pub output_cut: bool,
+    /// Newest progress, if there is some. Invalid progress of a foreign executor counts as none.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "valid")]
+    pub progress: Option<Progress>,
+    /// Number of changes of the progress: higher means newer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub progress_version: u64,
+    /// Reports of progress that were not used because they were invalid or too many.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub progress_ignored: u64,
+}
+
+/// Response of `POST /executions/{id}/progress`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgressAccepted {
+    /// `eval_id@attempt`.
+    pub id: String,
+    /// Version of the progress with this report.
+    pub progress_version: u64,
+    /// Names that were not used because there are too many.
+    pub refused_names: usize,
 }
 
 /// Response of `DELETE /executions/{id}`. An unknown execution will be refused when it is requested later.
@@ -216,6 +253,15 @@ const STOPPED_MAX: usize = 16;
 
 fn short(name: &str) -> String {
     name.chars().take(64).collect()
+}
+
+fn valid<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Progress>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(from)?).ok())
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn first_attempt() -> u32 {

@@ -74,6 +74,22 @@ impl OutputLog {
         below_limit
     }
 
+    /// Appends a line of the executor's own to a stream, on a line by itself. Omitted when it does not fit: a note
+    /// must not cut a task's output.
+    pub fn note(&self, stream: OutputStream, line: &str) {
+        let mut inner = self.lock();
+        let line = match inner.is_within_line(stream) {
+            true => format!("\n{line}"),
+            false => line.to_owned(),
+        };
+        if inner.cut || inner.closed || line.len() > self.bytes_max - inner.bytes {
+            return;
+        }
+        inner.push(stream, &line, self.bytes_max);
+        drop(inner);
+        self.changed.notify_waiters();
+    }
+
     /// Refuses further writes. An unfinished character becomes U+FFFD.
     pub fn close(&self) {
         let mut inner = self.lock();
@@ -138,6 +154,13 @@ impl Inner {
             OutputStream::Stdout => &mut self.tails[0],
             OutputStream::Stderr => &mut self.tails[1],
         }
+    }
+
+    /// True when the last line of a stream has no newline yet.
+    fn is_within_line(&mut self, stream: OutputStream) -> bool {
+        let last = self.pieces.iter().rev().find(|piece| piece.chunk.stream == stream);
+        let open = last.is_some_and(|piece| !piece.chunk.text.ends_with('\n'));
+        open || !self.tail(stream).is_empty()
     }
 
     /// Stores the text in the bytes, and returns the first bytes of an incomplete character.
@@ -253,6 +276,17 @@ mod tests {
         let exact = OutputLog::new(2);
         assert!(exact.write(Stdout, b"ab"), "exactly the limit fits");
         assert!(!exact.is_cut());
+    }
+
+    #[test]
+    fn a_note_has_its_own_line_and_never_cuts_the_output() {
+        let log = OutputLog::new(20);
+        log.note(Stderr, "first\n");
+        assert!(log.write(Stderr, b"half"));
+        log.note(Stderr, "second\n");
+        log.note(Stderr, "longer than what is left\n");
+        assert_eq!(texts(&log, 0), [(Stderr, "first\nhalf\nsecond\n".to_owned())]);
+        assert!(!log.is_cut() && log.write(Stdout, b"x"));
     }
 
     #[test]

@@ -26,6 +26,11 @@ impl OutputSink {
         self.log.write(stream, bytes)
     }
 
+    /// Appends a line of the executor's own, if there is room for it.
+    pub fn note(&self, stream: OutputStream, line: &str) {
+        self.log.note(stream, line);
+    }
+
     /// Text of one stream so far.
     #[must_use]
     pub fn text(&self, stream: OutputStream) -> String {

@@ -81,6 +81,17 @@ pub enum ReserveError {
     },
 }
 
+/// A report of progress was not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProgressRefused {
+    /// The execution is unknown or forgotten.
+    #[error("there is no such execution")]
+    Unknown,
+    /// The execution has ended.
+    #[error("the execution has ended")]
+    Ended,
+}
+
 // === impl ExecuteError ===
 
 impl ExecuteError {

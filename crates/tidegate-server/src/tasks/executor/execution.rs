@@ -1,4 +1,6 @@
-use crate::tasks::execution::{ExecutionState, ExecutionView, OutputSink, StopReason, StopSwitch};
+use crate::tasks::execution::{
+    ExecutionQuery, ExecutionState, ExecutionView, OutputSink, ProgressSink, StopReason, StopSwitch,
+};
 use std::pin::pin;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +15,7 @@ pub(super) struct Execution {
     pub(super) fence: u64,
     pub(super) lease: Option<Duration>,
     pub(super) sink: OutputSink,
+    pub(super) progress: ProgressSink,
     switch: StopSwitch,
     granted: Instant,
     running: AtomicBool,
@@ -34,6 +37,7 @@ impl Execution {
             fence,
             lease,
             sink: OutputSink::new(output_bytes_max),
+            progress: ProgressSink::new(),
             switch,
             granted: Instant::now(),
             running: AtomicBool::new(false),
@@ -70,7 +74,14 @@ impl Execution {
 
     /// Approximate memory that it takes after its end, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.sink.log().bytes() + self.ended.get().map_or(0, |ending| ending.message.len())
+        let output = self.sink.log().bytes() + self.progress.bytes();
+        output + self.ended.get().map_or(0, |ending| ending.message.len())
+    }
+
+    /// Drops output and progress to free memory.
+    pub(super) fn discard(&self) {
+        self.sink.log().discard();
+        self.progress.discard();
     }
 
     pub(super) fn state(&self) -> ExecutionState {
@@ -87,8 +98,22 @@ impl Execution {
         }
     }
 
-    /// Waits for another state than now, or output after that offset. Returns at once after its end. Cancel safe.
-    pub(super) async fn changed(&self, after: u64) {
+    /// Waits for another state than now, or output or progress after those of the query. Returns at once after its
+    /// end. Cancel safe.
+    pub(super) async fn changed(&self, query: &ExecutionQuery) {
+        let progress = async {
+            match query.progress {
+                Some(version) => drop(self.progress.changed(version).await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.state_or_output(query.after) => {}
+            () = progress => {}
+        }
+    }
+
+    async fn state_or_output(&self, after: u64) {
         let before = self.state();
         loop {
             let mut changed = pin!(self.sink.log().changed());
@@ -106,6 +131,7 @@ impl Execution {
         // Read before the output: an ended execution writes no more, so an ending comes with all of its output.
         let ended = self.ended.get();
         let page = self.sink.log().page_after(after);
+        let progress = self.progress.snapshot();
         let ran_ms = u64::try_from(self.ran().as_millis()).unwrap_or(u64::MAX);
         ExecutionView {
             id: self.key.to_string(),
@@ -121,6 +147,9 @@ impl Execution {
             output: page.chunks,
             next: page.next,
             output_cut: page.cut,
+            progress: Some(progress.progress).filter(|progress| !progress.is_empty()),
+            progress_version: progress.version,
+            progress_ignored: progress.ignored,
         }
     }
 }

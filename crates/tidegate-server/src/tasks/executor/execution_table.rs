@@ -153,6 +153,6 @@ impl Past {
     fn discard_output(&mut self) {
         let Some(oldest) = self.with_output.pop_front() else { return };
         self.bytes -= oldest.bytes();
-        oldest.sink.log().discard();
+        oldest.discard();
     }
 }

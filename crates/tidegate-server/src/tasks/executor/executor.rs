@@ -1,19 +1,20 @@
 use super::checked_request::{CheckedExecute, check_reserve, reservation_id};
 use super::config::ExecutorConfig;
 use super::counts::WorkerCounts;
-use super::error::{ExecuteError, ReserveError};
+use super::error::{ExecuteError, ProgressRefused, ReserveError};
 use super::execution::Execution;
 use super::expiry_timer::expire_forever;
 use super::runner::Runner;
 use super::running_slot::RunningSlot;
 use super::state::ExecutorState;
 use crate::tasks::execution::{
-    CapacityReport, DeletedExecution, ExecuteBody, ExecutionView, ReserveBody, Reserved, Started,
-    StopReason, StopSignal,
+    CapacityReport, DeletedExecution, ExecuteBody, ExecutionQuery, ExecutionView, ProgressAccepted,
+    ProgressSink, ReserveBody, Reserved, Started, StopReason, StopSignal,
 };
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::capacity::{Cancelled, ExecuteRefused, ReserveRefused};
+use tidegate::progress::Progress;
 use tidegate::task::ExecutionKey;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -180,14 +181,46 @@ impl Executor {
         wait: Duration,
         after: u64,
     ) -> Option<ExecutionView> {
-        let execution = self.state.renew(key, fence)?;
+        self.follow(key, &ExecutionQuery { wait, after, fence, progress: None }).await
+    }
+
+    /// State, output and progress of an execution, as [`execution`](Self::execution); a change of the progress can
+    /// end the wait too.
+    pub async fn follow(
+        &self,
+        key: &ExecutionKey,
+        query: &ExecutionQuery,
+    ) -> Option<ExecutionView> {
+        let execution = self.state.renew(key, query.fence)?;
         let half_lease = execution.lease.map_or(WAIT_MAX, |lease| lease / 2);
-        let wait = wait.min(WAIT_MAX).min(half_lease);
+        let wait = query.wait.min(WAIT_MAX).min(half_lease);
         if !wait.is_zero() {
-            let _ = timeout(wait, execution.changed(after)).await;
-            self.state.renew(key, fence);
+            let _ = timeout(wait, execution.changed(query)).await;
+            self.state.renew(key, query.fence);
         }
-        Some(execution.view(after))
+        Some(execution.view(query.after))
+    }
+
+    /// Progress of an execution, to read and to await; `None` when it is unknown or forgotten. Renews no lease.
+    #[must_use]
+    pub fn progress(&self, key: &ExecutionKey) -> Option<ProgressSink> {
+        self.state.lock().known.get(key).map(|execution| execution.progress.clone())
+    }
+
+    /// Adds a report of progress that arrived over the executor's port.
+    ///
+    /// # Errors
+    ///
+    /// When the execution is unknown or has ended.
+    pub fn report_progress(
+        &self,
+        key: &ExecutionKey,
+        report: &Progress,
+    ) -> Result<ProgressAccepted, ProgressRefused> {
+        let progress = self.progress(key).ok_or(ProgressRefused::Unknown)?;
+        let refused_names = progress.merge(report).map_err(|_closed| ProgressRefused::Ended)?;
+        let progress_version = progress.version();
+        Ok(ProgressAccepted { id: key.to_string(), progress_version, refused_names })
     }
 
     /// Stops an execution; an unknown one is refused when it is requested later.

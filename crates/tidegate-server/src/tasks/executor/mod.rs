@@ -12,6 +12,7 @@ mod execution_table;
 mod executor;
 mod expiry_timer;
 mod http;
+mod observe;
 mod runner;
 mod running_slot;
 mod state;
@@ -19,10 +20,11 @@ mod state;
 pub use config::{ExecutorConfig, ExecutorConfigError, SLOTS_MAX};
 pub use counts::WorkerCounts;
 pub use drain::Drained;
-pub use error::{ExecuteError, ReserveError};
+pub use error::{ExecuteError, ProgressRefused, ReserveError};
 pub use executor::Executor;
 // Parsers of requests, for their fuzz target alone.
 pub use http::{CONNECTIONS_MAX, Worker, WorkerAccess, WorkerError, worker_config_errors};
 #[doc(hidden)]
-pub use http::{ExecutionQuery, execute, execution_query, reserve};
+pub use http::{execute, execution_query, reserve};
+pub use observe::Seen;
 pub use runner::{HttpRunner, MockRunner, Runner, TargetError};

@@ -23,13 +23,15 @@ impl RunningSlot {
     /// Runs the execution to its end.
     pub(super) async fn run(self, work: Work, stop: StopSignal) {
         self.execution.set_running();
-        let ending = self.state.runner.run(&work, &self.execution.sink, stop).await;
+        let (sink, progress) = (&self.execution.sink, &self.execution.progress);
+        let ending = self.state.runner.run(&work, sink, progress, stop).await;
         self.end(ending);
     }
 
     fn end(&self, mut ending: Ending) {
         let log = self.execution.sink.log();
         log.close();
+        self.execution.progress.close();
         ending.ran_ms = u64::try_from(self.execution.ran().as_millis()).unwrap_or(u64::MAX);
         ending.output_cut = log.is_cut();
         ending.message.truncate(floor_char(&ending.message, MESSAGE_BYTES_MAX));

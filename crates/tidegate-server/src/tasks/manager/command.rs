@@ -1,5 +1,5 @@
 use super::error::TaskError;
-use super::view::{ExecutorList, Submit, TaskList, TaskView, TaskWatch};
+use super::view::{ExecutorList, ProgressSeriesView, Submit, TaskList, TaskView, TaskWatch};
 use tidegate::task::{OutputChunk, TaskId};
 use tidegate::tasks::TaskQuery;
 use tokio::sync::oneshot;
@@ -21,6 +21,8 @@ pub(super) enum Command {
     Output(TaskId, Reply<Vec<OutputChunk>>),
     /// Subscribes to the changes of a task.
     Watch(TaskId, Reply<TaskWatch>),
+    /// Returns the progress of a task since a time, in milliseconds of Unix time.
+    Progress(TaskId, u64, Reply<ProgressSeriesView>),
     /// Returns every executor.
     Executors(Reply<ExecutorList>),
 }

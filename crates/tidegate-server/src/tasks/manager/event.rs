@@ -4,6 +4,7 @@ use crate::tasks::execution::CapacityReport;
 use std::time::Duration;
 use tidegate::capacity::{ExecutorAnswer, ExecutorId, LeaseAnswer, Ticket};
 use tidegate::ledger::SlotLease;
+use tidegate::progress::Progress;
 use tidegate::store::StoreError;
 use tidegate::task::{ExecutionKey, OutputChunk, TaskState, TaskStatus};
 use tidegate::tasks::{Submission, TaskPage, TaskRecord};
@@ -110,6 +111,13 @@ pub(super) enum Event {
         report: Result<Box<CapacityReport>, String>,
         /// The dispatcher's change counter at the time of the probe.
         changes: u64,
+    },
+    /// An attempt has made progress.
+    Progressed {
+        /// The execution.
+        key: ExecutionKey,
+        /// Everything that it has reported.
+        progress: Box<Progress>,
     },
     /// A slot that was lost, or leased by an earlier process, is leased again.
     LeaseRegained {

@@ -1,7 +1,9 @@
 use super::command::Command;
 use super::error::TaskError;
 use super::handle::ManagerHandle;
-use super::view::{ExecutorList, Submit, TaskList, TaskNotice, TaskView, TaskWatch};
+use super::view::{
+    ExecutorList, ProgressSeriesView, Submit, TaskList, TaskNotice, TaskView, TaskWatch,
+};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tidegate::MessagePriority;
@@ -57,6 +59,7 @@ pub(crate) fn view(id: &str) -> TaskView {
         stopped: Vec::new(),
         ran_ms: None,
         output_cut: false,
+        progress: None,
     }
 }
 
@@ -152,6 +155,7 @@ impl FakeManager {
                 });
                 drop(reply.send(cancelled.and_then(|result| result)));
             }
+            Command::Progress(_, _, reply) => drop(reply.send(Ok(ProgressSeriesView::default()))),
             Command::Output(id, reply) => {
                 drop(reply.send(self.with(&id, |task| task.output.clone())));
             }

@@ -1,6 +1,6 @@
 use super::command::{Command, Reply};
 use super::error::TaskError;
-use super::view::{ExecutorList, Submit, TaskList, TaskView, TaskWatch};
+use super::view::{ExecutorList, ProgressSeriesView, Submit, TaskList, TaskView, TaskWatch};
 use tidegate::task::{OutputChunk, TaskId};
 use tidegate::tasks::TaskQuery;
 use tokio::sync::{mpsc, oneshot};
@@ -75,6 +75,20 @@ impl ManagerHandle {
     /// When there is none with that id, or the store is unavailable.
     pub async fn watch(&self, id: &TaskId) -> Result<TaskWatch, TaskError> {
         self.request(|reply| Command::Watch(id.clone(), reply)).await
+    }
+
+    /// Returns the progress of a task's running attempt since a time, in milliseconds of Unix time. Progress is not
+    /// durable: a task that is over has none.
+    ///
+    /// # Errors
+    ///
+    /// When there is none with that id, or the store is unavailable.
+    pub async fn progress(
+        &self,
+        id: &TaskId,
+        since_ms: u64,
+    ) -> Result<ProgressSeriesView, TaskError> {
+        self.request(|reply| Command::Progress(id.clone(), since_ms, reply)).await
     }
 
     /// Returns every executor with its capacity.

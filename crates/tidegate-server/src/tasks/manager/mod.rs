@@ -18,6 +18,7 @@ mod manager;
 mod metrics;
 mod node;
 mod persistence;
+mod sessions;
 mod settings;
 mod unix_time;
 mod view;
@@ -27,10 +28,17 @@ pub use error::TaskError;
 pub use handle::ManagerHandle;
 pub use link::{ExecutorTarget, HttpTarget};
 pub use local_executor::LocalExecutorError;
-pub use manager::Manager;
+pub use manager::{Manager, ManagerExecutors};
 pub use metrics::{
     ExecutorGauge, ManagerGauges, ManagerMeters, MeterSnapshot, RetryCause, write_metrics,
 };
 pub use node::{TaskNode, TaskNodeError};
+pub use sessions::{
+    HubSettings, SessionPort, SessionPortError, StatsView, WorkerHub, WorkerList, WorkerView,
+    write_worker_metrics,
+};
 pub use settings::ManagerSettings;
-pub use view::{ExecutorList, ExecutorView, Submit, TaskList, TaskNotice, TaskView, TaskWatch};
+pub use view::{
+    ExecutorList, ExecutorView, ProgressSeriesView, ProgressView, Submit, TaskList, TaskNotice,
+    TaskView, TaskWatch,
+};

@@ -2,13 +2,15 @@ use super::env_key::{EnvKey, EnvKeyError};
 use super::handle::ManagerHandle;
 use super::link::{ExecutorTarget, HttpTarget};
 use super::local_executor::{LocalExecutor, LocalExecutorError};
-use super::manager::Manager;
+use super::manager::{Manager, ManagerExecutors};
 use super::metrics::ManagerMeters;
+use super::sessions::{HubSettings, SessionPort, SessionPortError, WorkerHub};
 use super::settings::ManagerSettings;
-use crate::config::{ExecutorEntry, TasksConfig};
-use crate::http::tls::{TlsSetupErrors, tasks_tls};
+use crate::config::{ExecutorEntry, TasksConfig, WorkersConfig};
+use crate::http::tls::{PortFiles, TlsPort, TlsSetupErrors, tasks_tls};
 use crate::tasks::execution::CapacityReport;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +25,8 @@ use tokio::runtime::Builder;
 pub struct TaskNode {
     manager: Manager,
     local_executor: Option<LocalExecutor>,
+    workers_address: Option<SocketAddr>,
+    workers_tls: Option<Arc<TlsPort>>,
     grace: Duration,
 }
 
@@ -41,6 +45,9 @@ pub enum TaskNodeError {
     /// The executor of this process can't be started.
     #[error(transparent)]
     Executor(#[from] LocalExecutorError),
+    /// The port for workers can't be opened.
+    #[error(transparent)]
+    Workers(#[from] SessionPortError),
     /// TLS to executors can't be set up.
     #[error(transparent)]
     Tls(#[from] TlsSetupErrors),
@@ -58,7 +65,12 @@ impl TaskNode {
     /// # Errors
     ///
     /// When one of them can't be opened or started. Nothing is left running.
-    pub fn start(config: &TasksConfig, port: u16, grace: Duration) -> Result<Self, TaskNodeError> {
+    pub fn start(
+        config: &TasksConfig,
+        workers: &WorkersConfig,
+        port: u16,
+        grace: Duration,
+    ) -> Result<Self, TaskNodeError> {
         let env_key = Arc::new(env_key(config)?);
         let tls = tasks_tls(config)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -70,6 +82,13 @@ impl TaskNode {
             };
             Ok::<_, TaskNodeError>((store, ledger))
         })?;
+        let files = workers.tls.as_ref().filter(|_| workers.enabled);
+        let [workers_tls] = TlsPort::load([PortFiles { name: "workers", files, protocols: &[] }])?;
+        let sessions = match workers.enabled {
+            true => Some(SessionPort::bind(workers.address, workers_tls.clone())?),
+            false => None,
+        };
+        let workers_address = sessions.as_ref().map(SessionPort::address);
         let local_executor = match config.local_slots() {
             0 => None,
             slots => Some(LocalExecutor::start(config, slots, &local_name(config, port))?),
@@ -83,9 +102,17 @@ impl TaskNode {
             local_executor.as_ref().map(|local| ExecutorTarget::Local(local.executor().clone())),
         );
         let settings = ManagerSettings { env_key: Some(env_key), ..settings(config, port) };
+        let hub = HubSettings {
+            manager: settings.owner.clone(),
+            lease: settings.lease,
+            tokens: workers.tokens.clone(),
+            reserved_names: targets.iter().map(ExecutorTarget::name).collect(),
+            updates_max: workers.updates_max,
+        };
+        let executors = ManagerExecutors { targets, workers: sessions.map(|port| (port, hub)) };
         let (store, ledger) = (Arc::new(store), Arc::new(ledger));
-        let manager = Manager::start(settings, &targets, store, ledger, runtime, grace)?;
-        Ok(Self { manager, local_executor, grace })
+        let manager = Manager::start(settings, executors, store, ledger, runtime, grace)?;
+        Ok(Self { manager, local_executor, workers_address, workers_tls, grace })
     }
 
     /// Handle for submissions and queries.
@@ -98,6 +125,24 @@ impl TaskNode {
     #[must_use]
     pub fn meters(&self) -> &Arc<ManagerMeters> {
         self.manager.meters()
+    }
+
+    /// Workers that dial, if there is a port for them.
+    #[must_use]
+    pub fn workers(&self) -> Option<&Arc<WorkerHub>> {
+        self.manager.workers()
+    }
+
+    /// Address of the port for workers, if there is one.
+    #[must_use]
+    pub fn workers_address(&self) -> Option<SocketAddr> {
+        self.workers_address
+    }
+
+    /// TLS of the port for workers, if it has it.
+    #[must_use]
+    pub fn workers_tls(&self) -> Option<&Arc<TlsPort>> {
+        self.workers_tls.as_ref()
     }
 
     /// Capacity of the executor of this process, if there is one.

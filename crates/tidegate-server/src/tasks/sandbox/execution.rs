@@ -1,7 +1,8 @@
 use super::config::Network;
 use super::ending::{Cause, Facts, Tail};
-use super::launch::{KILL, LINE_BYTES_MAX, Report, TERMINATE};
-use crate::tasks::execution::{OutputSink, StopSignal};
+use super::launch::{KILL, LINE_BYTES_MAX, Report, TERMINATE, send_descriptor};
+use super::progress_reader::ProgressReader;
+use crate::tasks::execution::{OutputSink, ProgressSink, StopSignal};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
@@ -31,6 +32,7 @@ pub(super) struct Execution {
     reports: Lines<BufReader<Take<OwnedReadHalf>>>,
     stdout: Option<Source>,
     stderr: Option<Source>,
+    progress: ProgressReader,
     step: Step,
     /// Deadline of the current step.
     deadline: Instant,
@@ -60,6 +62,9 @@ impl Execution {
         deadline: Instant,
     ) -> io::Result<Self> {
         let (control, child_end) = StdStream::pair()?;
+        let (progress, task_end) = ProgressReader::new()?;
+        send_descriptor(&control, &task_end)?;
+        drop(task_end);
         control.set_nonblocking(true)?;
         let (reports, mut commands) = UnixStream::from_std(control)?.into_split();
         command.stdin(Stdio::from(OwnedFd::from(child_end)));
@@ -76,6 +81,7 @@ impl Execution {
             reports: BufReader::new(reports.take(LINE_BYTES_MAX)).lines(),
             stdout: child.stdout.take().map(|stdout| Box::pin(stdout) as Source),
             stderr: child.stderr.take().map(|stderr| Box::pin(stderr) as Source),
+            progress,
             child,
             step: Step::Running,
             deadline,
@@ -91,10 +97,11 @@ impl Execution {
         })
     }
 
-    /// Forwards the task's output until it has ended, and ends it on a stop or at its deadline.
+    /// Forwards the task's output and progress until it has ended, and ends it on a stop or at its deadline.
     pub(super) async fn run(
         mut self,
         sink: &OutputSink,
+        progress: &ProgressSink,
         mut stop: StopSignal,
         grace: Duration,
     ) -> Facts {
@@ -111,6 +118,7 @@ impl Execution {
                 read = read(&mut self.stderr, &mut err) => {
                     self.take(OutputStream::Stderr, &err[..read], sink);
                 }
+                read = self.progress.read() => self.progress.take(read, progress, sink),
                 reason = stop.stopped(), if self.step == Step::Running => {
                     self.terminate(Cause::Stop(reason), grace);
                 }
@@ -123,8 +131,10 @@ impl Execution {
             }
         }
         let drained = async {
-            while self.stdout.is_some() || self.stderr.is_some() {
+            while self.stdout.is_some() || self.stderr.is_some() || self.progress.is_open() {
+                self.progress.hurry();
                 tokio::select! {
+                    read = self.progress.read() => self.progress.take(read, progress, sink),
                     read = read(&mut self.stdout, &mut out) => {
                         self.take(OutputStream::Stdout, &out[..read], sink);
                     }
@@ -165,6 +175,7 @@ impl Execution {
         if !sink.write(stream, bytes) {
             self.facts.cause.get_or_insert(Cause::Output);
             (self.stdout, self.stderr) = (None, None);
+            self.progress.close();
             self.kill();
         }
     }

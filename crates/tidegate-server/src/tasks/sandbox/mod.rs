@@ -15,7 +15,8 @@
 //! ```
 //!
 //! Worker and supervisor talk over the supervisor's standard input, which is a socket. The task inherits the
-//! supervisor's standard output and error, which are pipes that the worker reads.
+//! supervisor's standard output and error, which are pipes that the worker reads. The task's end of a third pipe,
+//! for progress, is the first thing that the worker sends over the socket.
 
 mod bubblewrap;
 mod config;
@@ -27,6 +28,7 @@ pub mod launch;
 mod layers;
 mod orphans;
 mod own_ports;
+mod progress_reader;
 mod runner;
 mod runtime;
 mod uids;

@@ -11,7 +11,7 @@ use super::own_ports::own_ports;
 use super::runtime::Runtime;
 use super::uids::TaskUser;
 use crate::file_mode;
-use crate::tasks::execution::{OutputSink, SandboxLayer, StopSignal, Work};
+use crate::tasks::execution::{OutputSink, ProgressSink, SandboxLayer, StopSignal, Work};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -118,10 +118,16 @@ impl ProcessRunner {
     /// left and its work folder is removed.
     ///
     /// Dropped early, all of its processes are killed in the background.
-    pub async fn run(&self, work: &Work, sink: &OutputSink, stop: StopSignal) -> Ending {
+    pub async fn run(
+        &self,
+        work: &Work,
+        sink: &OutputSink,
+        progress: &ProgressSink,
+        stop: StopSignal,
+    ) -> Ending {
         let started = Instant::now();
         let ending = match self.runtimes.get(&work.runtime) {
-            Some(runtime) => self.run_on(runtime, work, sink, stop).await,
+            Some(runtime) => self.run_on(runtime, work, sink, progress, stop).await,
             None => {
                 let known = self.runtimes().join(", ");
                 let message = format!("no runtime {:?}; available: {known}", work.runtime);
@@ -137,6 +143,7 @@ impl ProcessRunner {
         runtime: &Runtime,
         work: &Work,
         sink: &OutputSink,
+        progress: &ProgressSink,
         stop: StopSignal,
     ) -> Ending {
         let network = runtime.config.network;
@@ -157,7 +164,7 @@ impl ProcessRunner {
         };
         match started {
             Ok(execution) => {
-                let facts = execution.run(sink, stop, self.config.grace).await;
+                let facts = execution.run(sink, progress, stop, self.config.grace).await;
                 guard.release(facts).await.ending()
             }
             Err(error) => not_started(error),
@@ -280,7 +287,7 @@ impl ProcessRunner {
         };
         let sink = OutputSink::new(PROBE_OUTPUT_BYTES);
         let (_switch, stop) = StopSignal::new();
-        let ending = self.run_on(runtime, &work, &sink, stop).await;
+        let ending = self.run_on(runtime, &work, &sink, &ProgressSink::new(), stop).await;
         let built_in = ["python", "sh"].contains(&runtime.config.name.as_str());
         match ending.reason {
             EndReason::NotStarted => Err(ending.message),

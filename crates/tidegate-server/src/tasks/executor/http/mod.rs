@@ -10,5 +10,5 @@ mod routes;
 mod server;
 
 pub use access::WorkerAccess;
-pub use parse::{ExecutionQuery, execute, execution_query, reserve};
+pub use parse::{execute, execution_query, reserve};
 pub use server::{CONNECTIONS_MAX, Worker, WorkerError, worker_config_errors};

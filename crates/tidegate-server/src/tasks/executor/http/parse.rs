@@ -1,7 +1,7 @@
 //! Parsing of request bodies and queries.
 
 use crate::http::request::percent_decoded;
-use crate::tasks::execution::{ExecuteBody, ReserveBody};
+use crate::tasks::execution::{ExecuteBody, ExecutionQuery, ReserveBody};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Number;
@@ -69,17 +69,6 @@ struct RawReserve {
     attempt: Option<Number>,
 }
 
-/// Query of `GET /executions/{id}`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ExecutionQuery {
-    /// Longest wait for a change; 0 without `wait_ms`.
-    pub wait: Duration,
-    /// Position in the output after which the response continues.
-    pub after: u64,
-    /// Fence of the caller's grant, if given.
-    pub fence: Option<u64>,
-}
-
 /// Parses the body of `POST /execute`.
 ///
 /// # Errors
@@ -127,6 +116,7 @@ pub fn execution_query(query: Option<&str>) -> Result<ExecutionQuery, ParseError
         match name {
             "wait_ms" => parsed.wait = Duration::from_millis(number("wait_ms")?),
             "after" => parsed.after = number("after")?,
+            "progress" => parsed.progress = Some(number("progress")?),
             "fence" => parsed.fence = Some(number("fence")?),
             _ => {}
         }

@@ -7,6 +7,7 @@ use crate::tasks::executor::error::{ExecuteError, ReserveError};
 use http::Response;
 use std::time::Duration;
 use tidegate::capacity::{ExecuteRefused, ReserveRefused};
+use tidegate::progress::ProgressError;
 use tidegate::task::{ExecutionKey, IdError, SpecError};
 
 /// Error of a request to an executor.
@@ -22,6 +23,10 @@ pub(super) enum RequestError {
     Id(#[from] IdError),
     #[error("there is no execution {0}; ended executions are forgotten after a while")]
     UnknownExecution(ExecutionKey),
+    #[error("execution {0} has ended: its progress changes no more")]
+    ExecutionEnded(ExecutionKey),
+    #[error("the progress was not used: {0}")]
+    Progress(#[from] ProgressError),
     #[error("unknown path; there are /capacity, /execute, /reserve and /executions/{{id}}")]
     UnknownPath,
     #[error("the token of this worker is needed: send it as Authorization: Bearer TOKEN")]
@@ -64,6 +69,10 @@ impl RequestError {
             Self::Parse(ParseError::OutOfRange { .. } | ParseError::WrongType(_)) => {
                 ErrorKind::Unprocessable
             }
+            Self::Progress(ProgressError::NotJson(_)) => ErrorKind::BadRequest,
+            Self::Progress(ProgressError::TooLong { .. }) => ErrorKind::TooLarge,
+            Self::Progress(_) => ErrorKind::Unprocessable,
+            Self::ExecutionEnded(_) => ErrorKind::Conflict,
             Self::Parse(_) | Self::Id(_) => ErrorKind::BadRequest,
             Self::UnknownExecution(_) | Self::UnknownPath => ErrorKind::NotFound,
             Self::TokenMissing | Self::TokenUnknown => ErrorKind::Unauthorized,
@@ -84,6 +93,8 @@ impl RequestError {
             Self::Parse(ParseError::Query { .. }) => "bad_query",
             Self::Id(_) => "bad_id",
             Self::UnknownExecution(_) => "unknown_execution",
+            Self::ExecutionEnded(_) => "ended",
+            Self::Progress(error) => error.reason(),
             Self::UnknownPath => "unknown_path",
             Self::TokenMissing => "token_missing",
             Self::TokenUnknown => "token_unknown",

@@ -6,6 +6,7 @@ use crate::http::request::{is_cross_origin, percent_decoded};
 use crate::http::response::{self, json};
 use crate::http::tls::{TlsPort, write_tls};
 use crate::http::{Exposition, ResponseBody, write_process};
+use crate::tasks::executor::error::ProgressRefused;
 use crate::tasks::executor::executor::Executor;
 use bytes::{Bytes, BytesMut};
 use http::request::Parts;
@@ -15,6 +16,7 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use tidegate::progress::{LINE_BYTES_MAX, parse_line};
 use tidegate::task::ExecutionKey;
 use tokio::time::timeout;
 
@@ -38,6 +40,7 @@ enum Route<'a> {
     Execute,
     Reserve,
     Execution(&'a str),
+    Progress(&'a str),
     Live,
     Ready,
     Metrics,
@@ -92,6 +95,10 @@ impl Routes {
             }
             Route::Reserve => reserve(executor, &read(parts, body, FRAME_BYTES).await?),
             Route::Execution(id) => execution(executor, parts, id).await,
+            Route::Progress(id) => {
+                let key = percent_decoded(id).parse()?;
+                progress(executor, key, &read(parts, body, LINE_BYTES_MAX).await?)
+            }
             Route::Capacity => Ok(json(&executor.capacity())),
             Route::Live => Ok(json(&serde_json::json!({ "status": "live" }))),
             Route::Ready => Ok(ready(executor)),
@@ -133,9 +140,21 @@ async fn execution(
         return Ok(json(&executor.cancel(&key)));
     }
     let query = parse::execution_query(parts.uri.query())?;
-    match executor.execution(&key, query.fence, query.wait, query.after).await {
+    match executor.follow(&key, &query).await {
         Some(view) => Ok(json(&view)),
         None => Err(RequestError::UnknownExecution(key)),
+    }
+}
+
+fn progress(
+    executor: &Executor,
+    key: ExecutionKey,
+    bytes: &[u8],
+) -> Result<Response<ResponseBody>, RequestError> {
+    match executor.report_progress(&key, &parse_line(bytes)?) {
+        Ok(accepted) => Ok(json(&accepted)),
+        Err(ProgressRefused::Unknown) => Err(RequestError::UnknownExecution(key)),
+        Err(ProgressRefused::Ended) => Err(RequestError::ExecutionEnded(key)),
     }
 }
 
@@ -193,7 +212,11 @@ impl<'a> Route<'a> {
             "/metrics" => Self::Metrics,
             _ => {
                 let id = path.strip_prefix("/executions/")?;
-                Self::Execution(Some(id).filter(|id| !id.contains('/'))?)
+                match id.split_once('/') {
+                    None => Self::Execution(id),
+                    Some((id, "progress")) => Self::Progress(id),
+                    Some(_) => return None,
+                }
             }
         })
     }
@@ -201,7 +224,7 @@ impl<'a> Route<'a> {
     /// Checks the method and the origin. A web page of another origin may read, but not run anything.
     fn check(&self, parts: &Parts) -> Result<(), RequestError> {
         let (allowed, allow): (&[Method], _) = match self {
-            Self::Execute | Self::Reserve => (&[Method::POST], "POST"),
+            Self::Execute | Self::Reserve | Self::Progress(_) => (&[Method::POST], "POST"),
             Self::Execution(_) => {
                 (&[Method::GET, Method::HEAD, Method::DELETE], "GET, HEAD, DELETE")
             }

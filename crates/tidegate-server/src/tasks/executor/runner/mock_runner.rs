@@ -1,5 +1,6 @@
-use crate::tasks::execution::{OutputSink, StopSignal, Work};
+use crate::tasks::execution::{OutputSink, ProgressSink, StopSignal, Work};
 use std::time::Duration;
+use tidegate::progress::{Progress, parse_line};
 use tidegate::task::{EndReason, Ending, OutputStream, TaskOutcome};
 use tokio::time::sleep;
 
@@ -16,6 +17,7 @@ const FILL: [u8; 1 << 10] = [b'.'; 1 << 10];
 /// | `sleep 20ms`, `sleep 2s` | waits |
 /// | `print TEXT`, `warn TEXT` | writes a line to its standard output, or error |
 /// | `fill 4096` | writes that many bytes |
+/// | `progress {"done": 3}` | reports progress |
 /// | `fail 3` | exits with this status |
 /// | `hang` | waits until it is stopped |
 /// | `crash` | panics, as a bug in a runner would |
@@ -26,11 +28,12 @@ pub struct MockRunner {
 }
 
 /// One line of a mock's code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Step<'a> {
     Sleep(Duration),
     Write(OutputStream, &'a str),
     Fill(usize),
+    Progress(Progress),
     Fail(i32),
     Hang,
     Crash,
@@ -50,7 +53,13 @@ impl MockRunner {
         &self.runtimes
     }
 
-    pub(super) async fn run(&self, work: &Work, sink: &OutputSink, mut stop: StopSignal) -> Ending {
+    pub(super) async fn run(
+        &self,
+        work: &Work,
+        sink: &OutputSink,
+        progress: &ProgressSink,
+        mut stop: StopSignal,
+    ) -> Ending {
         let mut time_left = work.timeout;
         for step in steps(&work.code).unwrap_or_else(|| vec![Step::Sleep(self.work_time)]) {
             let pause = match step {
@@ -67,6 +76,11 @@ impl MockRunner {
                         continue;
                     }
                     return output_limit();
+                }
+                Step::Progress(report) => {
+                    // Refused only after the end.
+                    let _ = progress.merge(&report);
+                    continue;
                 }
                 Step::Fail(status) => return exit(status),
                 // Unwinds without a panic message: the crash is intended.
@@ -131,6 +145,7 @@ impl<'a> Step<'a> {
             "print" => Some(Self::Write(OutputStream::Stdout, rest)),
             "warn" => Some(Self::Write(OutputStream::Stderr, rest)),
             "fill" => rest.parse().ok().map(Self::Fill),
+            "progress" => parse_line(rest.as_bytes()).ok().map(Self::Progress),
             "fail" => rest.parse().ok().map(Self::Fail),
             "hang" if rest.is_empty() => Some(Self::Hang),
             "crash" if rest.is_empty() => Some(Self::Crash),

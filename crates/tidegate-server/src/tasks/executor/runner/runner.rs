@@ -1,6 +1,6 @@
 use super::http_runner::HttpRunner;
 use super::mock_runner::MockRunner;
-use crate::tasks::execution::{OutputSink, SandboxLayer, StopSignal, Work};
+use crate::tasks::execution::{OutputSink, ProgressSink, SandboxLayer, StopSignal, Work};
 use crate::tasks::sandbox::ProcessRunner;
 use tidegate::task::Ending;
 
@@ -52,11 +52,18 @@ impl Runner {
     /// # Cancel safety
     ///
     /// Dropped early, nothing of the execution continues.
-    pub async fn run(&self, work: &Work, sink: &OutputSink, stop: StopSignal) -> Ending {
+    pub async fn run(
+        &self,
+        work: &Work,
+        sink: &OutputSink,
+        progress: &ProgressSink,
+        stop: StopSignal,
+    ) -> Ending {
         match self {
-            Self::Mock(mock) => mock.run(work, sink, stop).await,
+            Self::Mock(mock) => mock.run(work, sink, progress, stop).await,
+            // Its server reports progress to the worker's port.
             Self::Http(http) => http.run(work, sink, stop).await,
-            Self::Process(process) => process.run(work, sink, stop).await,
+            Self::Process(process) => process.run(work, sink, progress, stop).await,
         }
     }
 }

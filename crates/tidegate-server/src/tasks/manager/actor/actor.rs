@@ -8,6 +8,7 @@ use crate::tasks::manager::command::Command;
 use crate::tasks::manager::event::Event;
 use crate::tasks::manager::link::ExecutorTarget;
 use crate::tasks::manager::metrics::{ManagerGauges, ManagerMeters};
+use crate::tasks::manager::sessions::{SessionInlet, WorkerHub};
 use crate::tasks::manager::settings::ManagerSettings;
 use crate::tasks::manager::unix_time::{millis, now_ms};
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct Actor<S, L> {
     pub(super) events: mpsc::Sender<Event>,
     pub(super) rng: Rng,
     pub(super) draining: bool,
+    /// Workers that dial, if the manager has a port for them.
+    pub(super) hub: Option<Arc<WorkerHub>>,
     schedule: Schedule,
 }
 
@@ -58,8 +61,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         targets: &[ExecutorTarget],
         store: Arc<S>,
         ledger: Arc<L>,
-        meters: Arc<ManagerMeters>,
-        events: mpsc::Sender<Event>,
+        (meters, events, hub): (Arc<ManagerMeters>, mpsc::Sender<Event>, Option<Arc<WorkerHub>>),
     ) -> Self {
         Self {
             tasks: TaskBook::default(),
@@ -73,6 +75,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             events,
             rng: Rng::from_process(),
             draining: false,
+            hub,
             schedule: Schedule::new(&settings, Instant::now()),
             settings,
         }
@@ -83,8 +86,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         mut self,
         mut commands: mpsc::Receiver<Command>,
         mut events: mpsc::Receiver<Event>,
-        mut stop: watch::Receiver<StopPhase>,
-        grace: Duration,
+        mut sessions: SessionInlet,
+        (mut stop, grace): (watch::Receiver<StopPhase>, Duration),
     ) {
         let mut until = None;
         let mut batch = Vec::new();
@@ -103,6 +106,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                         self.take_event(event);
                     }
                 }
+                Some(event) = sessions.events.recv() => self.take_session_event(event),
                 Some(command) = commands.recv() => {
                     self.take_command(command);
                     for _ in 1..BATCH_MAX {
@@ -117,6 +121,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                     tracing::info!(tasks = self.tasks.len(), "manager shuts down; its tasks are persisted");
                 }
                 () = sleep_until(wake) => {}
+                // Last: everything else is worth more, and what waits is merged.
+                Some(progress) = sessions.progress.recv() => self.take_progress(progress),
             }
             self.do_chores();
             self.dispatch();

@@ -3,7 +3,7 @@ use crate::tasks::manager::command::{Command, Reply};
 use crate::tasks::manager::env_key::EnvKeyError;
 use crate::tasks::manager::error::TaskError;
 use crate::tasks::manager::unix_time::{millis, now_ms};
-use crate::tasks::manager::view::{ExecutorList, Submit, TaskView, TaskWatch};
+use crate::tasks::manager::view::{ExecutorList, ProgressSeriesView, Submit, TaskView, TaskWatch};
 use ring::digest;
 use std::sync::Arc;
 use tidegate::capacity::Ticket;
@@ -23,6 +23,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             Command::List(query, reply) => self.store.list(query, reply),
             Command::Cancel(id, reply) => self.cancel(id, reply),
             Command::Output(id, reply) => self.output(id, reply),
+            Command::Progress(id, since_ms, reply) => self.progress(id, since_ms, reply),
             Command::Watch(id, reply) => self.watch(id, reply),
             Command::Executors(reply) => self.list_executors(reply),
         }
@@ -106,6 +107,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             view.queue_position = Some(position);
             view.estimated_wait_ms = wait.map(millis);
         }
+        view.progress = self.tasks.find(&record.id).and_then(|entry| entry.progress().newest());
         view
     }
 
@@ -154,6 +156,13 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         match self.tasks.find(&id) {
             Some(entry) => drop(reply.send(Ok(entry.output().to_vec()))),
             None => self.store.output(id, reply),
+        }
+    }
+
+    fn progress(&self, id: TaskId, since_ms: u64, reply: Reply<ProgressSeriesView>) {
+        match self.tasks.find(&id) {
+            Some(entry) => drop(reply.send(Ok(entry.progress().series(since_ms)))),
+            None => self.store.no_progress(id, reply),
         }
     }
 

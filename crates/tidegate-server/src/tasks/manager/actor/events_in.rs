@@ -62,6 +62,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             Event::Probed { executor, report, changes } => {
                 self.probed(executor, report.map(|report| *report), changes);
             }
+            Event::Progressed { key, progress } => self.progressed(&key, &progress),
             Event::LeaseRegained { ticket, lease } => self.lease_regained(ticket, lease),
             Event::FenceSeen { executor, fence } => {
                 self.leases.observe_fence(executor, self.queue.now(), fence);
@@ -141,7 +142,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             self.queue.push(ticket, &record);
             return self.cancel_if_requested(ticket);
         };
-        match self.executors.find(&assignment.executor) {
+        match self.find_executor(&assignment.executor) {
             Some(executor) => self.resume(ticket, executor, &record),
             None => {
                 let executor = &assignment.executor;

@@ -1,12 +1,13 @@
 use crate::tasks::execution::CapacityReport;
 use crate::tasks::manager::link::{ExecutorTarget, Link};
 use crate::tasks::manager::metrics::ExecutorGauge;
+use crate::tasks::manager::sessions::{WorkerHub, WorkerSession};
 use crate::tasks::manager::view::ExecutorView;
 use std::sync::Arc;
 use tidegate::capacity::ExecutorId;
 use tidegate::task::find_runtime;
 
-/// The configured executors, by id, with their last reports.
+/// The executors, by id, with their last reports: the configured ones, and the workers that have joined.
 pub(super) struct ExecutorRegistry {
     executors: Vec<KnownExecutor>,
 }
@@ -18,6 +19,8 @@ struct KnownExecutor {
     up: bool,
     probing: bool,
     report: Option<CapacityReport>,
+    /// A worker that dials: when it is gone, its id may become another's.
+    is_worker: bool,
 }
 
 // === impl ExecutorRegistry ===
@@ -45,6 +48,44 @@ impl ExecutorRegistry {
     pub(super) fn find(&self, name: &str) -> Option<ExecutorId> {
         let at = self.executors.iter().position(|executor| &*executor.name == name)?;
         u32::try_from(at).ok().map(ExecutorId)
+    }
+
+    /// Adds a worker, or finds it: id of the worker. A worker that is gone gives its id to a new one, if `is_free`
+    /// says that nothing of it is left.
+    pub(super) fn add_worker(
+        &mut self,
+        hub: &Arc<WorkerHub>,
+        worker: Arc<WorkerSession>,
+        is_free: impl Fn(ExecutorId) -> bool,
+    ) -> Option<ExecutorId> {
+        if let Some(id) = self.find(worker.name()) {
+            return Some(id);
+        }
+        let name: Box<str> = worker.name().into();
+        let link = Arc::new(Link::session(Arc::clone(hub), worker));
+        let known = KnownExecutor {
+            name,
+            url: String::new(),
+            link,
+            up: false,
+            probing: false,
+            report: None,
+            is_worker: true,
+        };
+        let gone =
+            |executor: &KnownExecutor| executor.is_worker && !executor.up && !executor.probing;
+        let reused = self.ids().find(|id| self.get(*id).is_some_and(gone) && is_free(*id));
+        match reused {
+            Some(id) => {
+                *self.executors.get_mut(id.0 as usize)? = known;
+                Some(id)
+            }
+            None => {
+                let id = u32::try_from(self.executors.len()).ok().map(ExecutorId)?;
+                self.executors.push(known);
+                Some(id)
+            }
+        }
     }
 
     /// Names of all executors, by id.
@@ -147,7 +188,7 @@ impl KnownExecutor {
             ExecutorTarget::Local(executor) => (executor.id().into(), String::new()),
         };
         let link = Arc::new(Link::new(target));
-        Self { name, url, link, up: false, probing: false, report: None }
+        Self { name, url, link, up: false, probing: false, report: None, is_worker: false }
     }
 }
 

@@ -13,5 +13,6 @@ mod runtime_ids;
 mod schedule;
 mod task_book;
 mod task_queue;
+mod workers;
 
 pub use actor::{Actor, StopPhase};

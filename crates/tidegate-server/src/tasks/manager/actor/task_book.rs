@@ -1,6 +1,7 @@
-use crate::tasks::manager::view::TaskNotice;
+use crate::tasks::manager::view::{TaskNotice, TaskProgress};
 use std::collections::HashMap;
 use tidegate::capacity::Ticket;
+use tidegate::progress::Progress;
 use tidegate::task::{OutputChunk, TaskId, TaskState};
 use tidegate::tasks::TaskRecord;
 use tokio::sync::{broadcast, watch};
@@ -24,16 +25,18 @@ pub(super) struct TaskBook {
 /// A task that is not over.
 pub(super) struct TaskEntry {
     record: TaskRecord,
-    progress: Progress,
+    owner: StateOwner,
     /// A client has requested the cancellation, and the attempt may not have seen it.
     cancel_requested: bool,
     output: Vec<OutputChunk>,
     notices: Option<broadcast::Sender<TaskNotice>>,
     reservation: Option<String>,
+    /// Progress of the running attempt.
+    progress: TaskProgress,
 }
 
 /// Owner of a task's next state.
-enum Progress {
+enum StateOwner {
     /// The task waits: the manager's thread may change its state.
     Waiting,
     /// Its cancellation is being persisted: no other step may start.
@@ -137,11 +140,12 @@ impl TaskEntry {
     fn new(record: TaskRecord) -> Self {
         Self {
             record,
-            progress: Progress::Waiting,
+            owner: StateOwner::Waiting,
             cancel_requested: false,
             output: Vec::new(),
             notices: None,
             reservation: None,
+            progress: TaskProgress::default(),
         }
     }
 
@@ -151,9 +155,9 @@ impl TaskEntry {
 
     /// Executor of the running attempt.
     pub(super) fn executor(&self) -> Option<&str> {
-        match &self.progress {
-            Progress::Attempt { executor, .. } => Some(executor),
-            Progress::Waiting | Progress::Cancelling => None,
+        match &self.owner {
+            StateOwner::Attempt { executor, .. } => Some(executor),
+            StateOwner::Waiting | StateOwner::Cancelling => None,
         }
     }
 
@@ -163,28 +167,29 @@ impl TaskEntry {
         executor: Box<str>,
     ) -> (watch::Receiver<bool>, Option<String>) {
         let (cancel, cancelled) = watch::channel(self.record.state.cancel_requested);
-        self.progress = Progress::Attempt { executor, cancel };
+        self.owner = StateOwner::Attempt { executor, cancel };
         self.output.clear();
+        self.progress = TaskProgress::default();
         (cancelled, self.reservation.take())
     }
 
     /// Ends an attempt or a cancellation with a state, and returns the state before.
     pub(super) fn end_attempt(&mut self, state: TaskState) -> TaskState {
-        self.progress = Progress::Waiting;
+        self.owner = StateOwner::Waiting;
         std::mem::replace(&mut self.record.state, state)
     }
 
     /// Blocks every other step while a cancellation is being persisted.
     pub(super) fn begin_cancelling(&mut self) {
-        self.progress = Progress::Cancelling;
+        self.owner = StateOwner::Cancelling;
     }
 
     /// Requests a cancellation from the owner of the state. False when the task waits.
     pub(super) fn request_cancel(&mut self) -> bool {
-        match &self.progress {
-            Progress::Waiting => return false,
-            Progress::Cancelling => {}
-            Progress::Attempt { cancel, .. } => drop(cancel.send_replace(true)),
+        match &self.owner {
+            StateOwner::Waiting => return false,
+            StateOwner::Cancelling => {}
+            StateOwner::Attempt { cancel, .. } => drop(cancel.send_replace(true)),
         }
         self.cancel_requested = true;
         self.record.state.cancel_requested = true;
@@ -194,7 +199,7 @@ impl TaskEntry {
     /// True when a cancellation was requested of a task that now waits and that no executor has.
     pub(super) fn must_cancel(&self) -> bool {
         let state = &self.record.state;
-        matches!(self.progress, Progress::Waiting)
+        matches!(self.owner, StateOwner::Waiting)
             && (self.cancel_requested || state.cancel_requested)
             && state.assignment.is_none()
             && !state.status.is_over()
@@ -222,6 +227,20 @@ impl TaskEntry {
             _ => self.output.push(chunk.clone()),
         }
         self.notify(TaskNotice::Output { attempt, chunk });
+    }
+
+    /// Adds progress of the running attempt, and notifies the watchers.
+    pub(super) fn add_progress(&mut self, newer: &Progress, now_ms: u64) {
+        self.progress.add(newer, now_ms);
+        if self.has_watchers() {
+            let (attempt, view) = (self.record.state.attempt, self.progress.view());
+            self.notify(TaskNotice::Progress { attempt, progress: Box::new(view) });
+        }
+    }
+
+    /// Progress of the running attempt.
+    pub(super) fn progress(&self) -> &TaskProgress {
+        &self.progress
     }
 
     /// Subscribes one more watcher.

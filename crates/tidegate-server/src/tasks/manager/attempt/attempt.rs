@@ -313,10 +313,13 @@ impl<S: TaskStore> Attempt<S> {
     ) -> Option<TaskState> {
         // The slot is free now, and need not wait for the store.
         self.report(Event::SlotFreed { ticket: self.ticket, slot_time }).await;
-        let attempt = self.record.state.attempt;
+        let (key, attempt) = (self.key(), self.record.state.attempt);
         self.apply(&TaskEvent::Ended { attempt, ending });
         let output = Some(output).filter(|output| !output.is_empty());
-        self.persist_end(output).await
+        let state = self.persist_end(output).await;
+        // Durable now, or another manager's: this one needs nothing more of it.
+        self.link.acknowledge(&key);
+        state
     }
 
     /// Ends the attempt as lost with its executor.

@@ -1,6 +1,6 @@
 use super::attempt::Attempt;
 use super::output_buffer::OutputBuffer;
-use crate::tasks::execution::{ExecutionState, ExecutionView};
+use crate::tasks::execution::{ExecutionQuery, ExecutionState, ExecutionView};
 use crate::tasks::manager::event::Event;
 use crate::tasks::manager::link::{Link, PollResponse};
 use crate::tasks::manager::persistence::Persisted;
@@ -32,6 +32,7 @@ struct Polling {
     key: ExecutionKey,
     fence: Option<u64>,
     link: Arc<Link>,
+    _followed: Followed,
     /// Wait of one poll.
     wait: Duration,
     started: Instant,
@@ -39,6 +40,8 @@ struct Polling {
     last_seen: Instant,
     /// Offset of the output received so far.
     after: u64,
+    /// Version of the progress received so far.
+    progress: u64,
     output: OutputBuffer,
     /// Time at which the running state is persisted.
     persist_at: Instant,
@@ -47,6 +50,12 @@ struct Polling {
     /// Last time that the store was read for a cancellation request.
     store_read: Instant,
     pause: Duration,
+}
+
+/// Stops following the execution when its attempt is over, or dropped.
+struct Followed {
+    link: Arc<Link>,
+    key: ExecutionKey,
 }
 
 /// Result of waiting for a poll.
@@ -117,9 +126,10 @@ impl<S: TaskStore> Attempt<S> {
 
     /// Waits for the response to one poll. Meanwhile persists the running state, if it is not.
     async fn next(&mut self, polling: &mut Polling) -> Next {
-        let Polling { fence, wait, after, .. } = *polling;
+        let Polling { fence, wait, after, progress, .. } = *polling;
+        let query = ExecutionQuery { wait, after, progress: Some(progress), fence };
         let (link, key) = (Arc::clone(&polling.link), polling.key.clone());
-        let mut poll = pin!(link.poll(&key, fence, wait, after));
+        let mut poll = pin!(link.poll(&key, &query));
         let mut persist_at = polling.persist_at;
         let next = loop {
             let unpersisted = self.record.state.version != self.persisted_version;
@@ -154,7 +164,19 @@ impl<S: TaskStore> Attempt<S> {
             let (ticket, attempt) = (self.ticket, polling.key.attempt);
             self.report(Event::OutputWritten { ticket, attempt, chunks }).await;
         }
-        news
+        news | self.take_progress(view, polling).await
+    }
+
+    /// Takes in progress; true when there is some.
+    async fn take_progress(&self, view: &ExecutionView, polling: &mut Polling) -> bool {
+        let Some(progress) = view.progress.as_ref() else { return false };
+        if view.progress_version <= polling.progress {
+            return false;
+        }
+        polling.progress = view.progress_version;
+        let (key, progress) = (polling.key.clone(), Box::new(progress.clone()));
+        self.report(Event::Progressed { key, progress }).await;
+        true
     }
 
     /// Reads the store for a cancellation request to another manager: every third of a lease, and for a bounded
@@ -207,20 +229,31 @@ impl<S: TaskStore> Attempt<S> {
     }
 }
 
+// === impl Followed ===
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.link.unfollow(&self.key);
+    }
+}
+
 // === impl Polling ===
 
 impl Polling {
     fn new<S: TaskStore>(attempt: &Attempt<S>) -> Self {
         let now = Instant::now();
+        let followed = Followed { link: Arc::clone(&attempt.link), key: attempt.key() };
         Self {
             key: attempt.key(),
             fence: attempt.record.state.assignment.as_ref().and_then(|assignment| assignment.fence),
             link: Arc::clone(&attempt.link),
+            _followed: followed,
             // One long poll is two messages; short ones would cost more than the task is worth.
             wait: POLL_MAX.min(attempt.lease / 3),
             started: now,
             last_seen: now,
             after: 0,
+            progress: 0,
             output: OutputBuffer::new(attempt.output_bytes_max),
             persist_at: now + PERSIST_DELAY,
             cancel_sent: false,

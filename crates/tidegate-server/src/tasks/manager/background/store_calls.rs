@@ -3,7 +3,9 @@ use crate::tasks::manager::error::TaskError;
 use crate::tasks::manager::event::Event;
 use crate::tasks::manager::persistence::{Persisted, persist};
 use crate::tasks::manager::unix_time::now_ms;
-use crate::tasks::manager::view::{ExecutorList, ExecutorView, TaskList, TaskView, TaskWatch};
+use crate::tasks::manager::view::{
+    ExecutorList, ExecutorView, ProgressSeriesView, TaskList, TaskView, TaskWatch,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::capacity::Ticket;
@@ -74,6 +76,15 @@ impl<S: TaskStore> StoreCalls<S> {
         let store = Arc::clone(&self.store);
         tokio::spawn(async move {
             let _ = reply.send(output(&*store, &id).await);
+        });
+    }
+
+    /// Responds with no progress for a task that is over or another manager's, which must exist.
+    pub fn no_progress(&self, id: TaskId, reply: Reply<ProgressSeriesView>) {
+        let store = Arc::clone(&self.store);
+        tokio::spawn(async move {
+            let found = find(&*store, &id).await;
+            let _ = reply.send(found.map(|_| ProgressSeriesView::default()));
         });
     }
 

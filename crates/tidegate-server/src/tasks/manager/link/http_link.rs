@@ -3,7 +3,7 @@ use super::response::{ExecutorResponse, PollResponse};
 use super::target::HttpTarget;
 use crate::http::client::bearer;
 use crate::tasks::execution::{
-    CapacityReport, ExecuteBody, ExecutionView, ReserveBody, Reserved, Started,
+    CapacityReport, ExecuteBody, ExecutionQuery, ExecutionView, ReserveBody, Reserved, Started,
 };
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, RETRY_AFTER};
@@ -80,15 +80,14 @@ impl HttpLink {
         self.post("/reserve", body, |reserved: Reserved| reserved.reservation_id).await
     }
 
-    pub(super) async fn poll(
-        &self,
-        key: &ExecutionKey,
-        fence: Option<u64>,
-        wait: Duration,
-        after: u64,
-    ) -> PollResponse {
-        let fence = fence.map(|fence| format!("&fence={fence}")).unwrap_or_default();
-        let path = format!("/executions/{key}?wait_ms={}&after={after}{fence}", wait.as_millis());
+    pub(super) async fn poll(&self, key: &ExecutionKey, query: &ExecutionQuery) -> PollResponse {
+        let ExecutionQuery { wait, after, .. } = *query;
+        let given = |name, value: Option<u64>| {
+            value.map(|value| format!("&{name}={value}")).unwrap_or_default()
+        };
+        let (fence, progress) = (given("fence", query.fence), given("progress", query.progress));
+        let wait_ms = wait.as_millis();
+        let path = format!("/executions/{key}?wait_ms={wait_ms}&after={after}{progress}{fence}");
         match self.request(Method::GET, &path, Bytes::new(), wait).await {
             Ok(response) => match response.status.as_u16() {
                 200 => match response.json::<ExecutionView>() {

@@ -1,10 +1,12 @@
 use super::http_link::HttpLink;
 use super::local_link;
 use super::response::{ExecutorResponse, PollResponse};
+use super::session_link::SessionLink;
 use super::target::ExecutorTarget;
-use crate::tasks::execution::{CapacityReport, ExecuteBody, ReserveBody};
+use crate::tasks::execution::{CapacityReport, ExecuteBody, ExecutionQuery, ReserveBody};
 use crate::tasks::executor::Executor;
-use std::time::Duration;
+use crate::tasks::manager::sessions::{WorkerHub, WorkerSession};
+use std::sync::Arc;
 use tidegate::task::ExecutionKey;
 
 /// Link to an executor.
@@ -13,6 +15,8 @@ pub enum Link {
     Http(Box<HttpLink>),
     /// By calls to an executor of this process.
     Local(Executor),
+    /// By the session of a worker that has dialled this manager.
+    Session(SessionLink),
 }
 
 // === impl Link ===
@@ -26,18 +30,24 @@ impl Link {
         }
     }
 
+    /// A link to a worker that dials this manager.
+    pub fn session(hub: Arc<WorkerHub>, worker: Arc<WorkerSession>) -> Self {
+        Self::Session(SessionLink::new(hub, worker))
+    }
+
     /// Asks for the capacity.
     pub async fn capacity(&self) -> Result<CapacityReport, String> {
         match self {
             Self::Http(link) => link.capacity().await,
             Self::Local(executor) => Ok(executor.capacity()),
+            Self::Session(link) => link.capacity(),
         }
     }
 
     /// The capacity of an executor of this process, now.
     pub fn local_capacity(&self) -> Option<CapacityReport> {
         match self {
-            Self::Http(_) => None,
+            Self::Http(_) | Self::Session(_) => None,
             Self::Local(executor) => Some(executor.capacity()),
         }
     }
@@ -48,6 +58,7 @@ impl Link {
         match self {
             Self::Http(link) => link.execute(body).await,
             Self::Local(executor) => local_link::execute(executor, body.clone()),
+            Self::Session(link) => link.execute(body).await,
         }
     }
 
@@ -56,23 +67,20 @@ impl Link {
         match self {
             Self::Http(link) => link.reserve(body).await,
             Self::Local(executor) => local_link::reserve(executor, body),
+            Self::Session(link) => link.reserve(body).await,
         }
     }
 
-    /// Waits for a change of an execution or output after an offset. Also renews the execution's lease.
-    pub async fn poll(
-        &self,
-        key: &ExecutionKey,
-        fence: Option<u64>,
-        wait: Duration,
-        after: u64,
-    ) -> PollResponse {
+    /// Waits for a change of an execution, or output or progress after those of the query. Also renews the
+    /// execution's lease.
+    pub async fn poll(&self, key: &ExecutionKey, query: &ExecutionQuery) -> PollResponse {
         match self {
-            Self::Http(link) => link.poll(key, fence, wait, after).await,
-            Self::Local(executor) => match executor.execution(key, fence, wait, after).await {
+            Self::Http(link) => link.poll(key, query).await,
+            Self::Local(executor) => match executor.follow(key, query).await {
                 Some(view) => PollResponse::View(Box::new(view)),
                 None => PollResponse::NotFound,
             },
+            Self::Session(link) => link.poll(key, query).await,
         }
     }
 
@@ -84,6 +92,21 @@ impl Link {
                 executor.cancel(key);
                 true
             }
+            Self::Session(link) => link.cancel(key).await,
+        }
+    }
+
+    /// Stops following an execution. Only a session follows; others are asked.
+    pub fn unfollow(&self, key: &ExecutionKey) {
+        if let Self::Session(link) = self {
+            link.unfollow(key);
+        }
+    }
+
+    /// Tells the executor that the end of an execution is durable.
+    pub fn acknowledge(&self, key: &ExecutionKey) {
+        if let Self::Session(link) = self {
+            link.acknowledge(key);
         }
     }
 

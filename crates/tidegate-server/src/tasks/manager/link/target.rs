@@ -11,6 +11,19 @@ pub enum ExecutorTarget {
     Local(Executor),
 }
 
+// === impl ExecutorTarget ===
+
+impl ExecutorTarget {
+    /// Name of the executor, as in a task's `executor`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Http(target) => target.url.clone(),
+            Self::Local(executor) => executor.id().to_owned(),
+        }
+    }
+}
+
 /// An executor that speaks the HTTP contract.
 #[derive(Clone, Debug)]
 pub struct HttpTarget {

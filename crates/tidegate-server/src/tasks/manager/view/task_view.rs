@@ -1,3 +1,4 @@
+use super::task_progress::ProgressView;
 use crate::tasks::manager::unix_time::now_ms;
 use serde::{Deserialize, Serialize};
 use tidegate::MessagePriority;
@@ -19,7 +20,7 @@ pub struct Submit {
 }
 
 /// A task, as the API shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskView {
     /// Id of the task.
     pub id: TaskId,
@@ -92,10 +93,13 @@ pub struct TaskView {
     /// The limit cut its output.
     #[serde(default)]
     pub output_cut: bool,
+    /// Progress of the running attempt, if it reports some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<ProgressView>,
 }
 
 /// Page of tasks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskList {
     /// Tasks, the newest first.
     pub tasks: Vec<TaskView>,
@@ -140,6 +144,7 @@ impl TaskView {
             stopped: ending.map(|ending| ending.stopped.clone()).unwrap_or_default(),
             ran_ms: ending.map(|ending| ending.ran_ms),
             output_cut: ending.is_some_and(|ending| ending.output_cut),
+            progress: None,
         }
     }
 }

@@ -1,3 +1,4 @@
+use super::task_progress::ProgressView;
 use super::task_view::TaskView;
 use tidegate::task::OutputChunk;
 use tokio::sync::broadcast;
@@ -13,7 +14,7 @@ pub struct TaskWatch {
 }
 
 /// Change of a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum TaskNotice {
     /// The task's state has changed.
     Status(Box<TaskView>),
@@ -23,6 +24,13 @@ pub enum TaskNotice {
         attempt: u32,
         /// New output.
         chunk: OutputChunk,
+    },
+    /// An attempt has made progress.
+    Progress {
+        /// Number of the attempt.
+        attempt: u32,
+        /// Newest progress.
+        progress: Box<ProgressView>,
     },
 }
 

@@ -4,6 +4,7 @@
 
 mod command;
 mod confine;
+mod descriptor;
 mod disk_usage;
 mod landlock_rules;
 mod limit_watcher;
@@ -16,6 +17,7 @@ mod seccomp_filter;
 mod supervise;
 
 pub use command::LaunchCommand;
+pub(super) use descriptor::send as send_descriptor;
 pub(super) use plan::{Breach, Ended, Exit, KILL, LINE_BYTES_MAX, Limits, Plan, Report, TERMINATE};
 pub(super) use probe::Probed;
 pub(super) use process::{Process, all_processes};

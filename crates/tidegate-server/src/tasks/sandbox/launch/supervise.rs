@@ -1,11 +1,13 @@
 use super::command::LaunchCommand;
+use super::descriptor;
 use super::limit_watcher::LimitWatcher;
 use super::plan::{Breach, Ended, Exit, KILL, Plan, Report, TERMINATE};
 use super::process_tree::ProcessTree;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{self as sys, DumpableBehavior, Pid, PidfdFlags, Signal, WaitStatus};
 use std::io::{self, BufReader, Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
@@ -15,6 +17,8 @@ use std::time::{Duration, Instant};
 /// Interval between two checks of the limits. A task can fill some gigabytes a second, so it exceeds its memory
 /// limit by a few hundred megabytes at worst, and by nothing where the kernel's limit holds first.
 const CHECK_EVERY: Duration = Duration::from_millis(25);
+/// Environment variable of a task with the number of the descriptor for its progress.
+const PROGRESS: &str = "TIDEGATE_PROGRESS_FD";
 /// Interval between two checks for processes that outlive the first.
 const EXIT_CHECK_EVERY: Duration = Duration::from_millis(5);
 
@@ -40,13 +44,15 @@ fn supervise() -> io::Result<()> {
         sys::set_parent_process_death_signal(Some(Signal::KILL))?;
     }
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let progress = descriptor::receive(&control)?;
     let mut from_worker = BufReader::new(control.try_clone()?);
-    let plan = Plan::read(&mut from_worker)?;
+    let mut plan = Plan::read(&mut from_worker)?;
+    plan.env.insert(PROGRESS.to_owned(), progress.as_raw_fd().to_string());
     let early = from_worker.buffer().to_vec();
     let mut to_worker = control.try_clone()?;
     Report::Starting.write(&mut to_worker)?;
     // From here on no error may return early: a started task must be ended, even when the worker is gone.
-    match start(&plan) {
+    match start(&plan, progress) {
         Ok(first) => {
             let ended = Supervisor::new(plan, first, control).run(&early);
             Report::Ended(ended).write(&mut to_worker)
@@ -58,8 +64,10 @@ fn supervise() -> io::Result<()> {
     }
 }
 
-/// Starts the `confine` command, and returns when it has become the task.
-fn start(plan: &Plan) -> io::Result<Pid> {
+/// Starts the `confine` command with the task's end of the progress pipe, and returns when it has become the task.
+fn start(plan: &Plan, progress: OwnedFd) -> io::Result<Pid> {
+    // This process starts no other that could inherit it.
+    fcntl_setfd(&progress, FdFlags::empty())?;
     let (mut control, child_end) = UnixStream::pair()?;
     // Not by its path, which the task's user may not be able to reach.
     let mut command = Command::new("/proc/self/exe");
@@ -69,8 +77,9 @@ fn start(plan: &Plan) -> io::Result<Pid> {
         command.uid(uid).gid(uid);
     }
     let child = command.spawn()?;
-    // Closes this process's copy of the child's end, so that the read below ends.
-    drop(command);
+    // Closes this process's copies of the child's ends, so that the read below ends, and the worker's reads end
+    // with the task.
+    drop((command, progress));
     control.write_all(&plan.line()?)?;
     let mut error = String::new();
     control.read_to_string(&mut error)?;

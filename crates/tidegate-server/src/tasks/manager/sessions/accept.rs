@@ -1,0 +1,213 @@
+use super::control::{serve_control, terms, welcome};
+use super::data::take_data;
+use super::hub::WorkerHub;
+use super::stats::consume_forever;
+use crate::http::port::AcceptErrors;
+use crate::http::tls::{TlsPort, reload_forever};
+use crate::http::wire;
+use crate::tasks::session::{
+    FrameReader, FrameWriter, Join, Lane, PREAMBLE_BYTES, SessionError, SessionStream,
+};
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdTcpListener, TcpStream as StdTcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use tidegate::frame::FrameKind;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Builder;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+
+/// Most connections at once: two for each worker, and some that have not joined.
+const CONNECTIONS_MAX: usize = 2 * 4_096 + 256;
+/// Longest time for the first bytes of a connection, its handshake and its join.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Data connections on their way to their thread.
+const HANDED_OVER_MAX: usize = 256;
+
+/// Port that workers dial.
+pub struct SessionPort {
+    listener: StdTcpListener,
+    address: SocketAddr,
+    tls: Option<Arc<TlsPort>>,
+}
+
+/// The port can't be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("can't listen on {address} for workers: {source}; choose another with --workers-listen")]
+pub struct SessionPortError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+/// A connection that has named its lane.
+struct Dialled {
+    tcp: StdTcpStream,
+    peer: SocketAddr,
+    permit: tokio::sync::OwnedSemaphorePermit,
+}
+
+// === impl SessionPort ===
+
+impl SessionPort {
+    /// Opens the port.
+    ///
+    /// # Errors
+    ///
+    /// When the address is unavailable.
+    pub fn bind(address: SocketAddr, tls: Option<Arc<TlsPort>>) -> Result<Self, SessionPortError> {
+        let bind = || {
+            let listener = StdTcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        };
+        let (listener, address) = bind().map_err(|source| SessionPortError { address, source })?;
+        Ok(Self { listener, address, tls })
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves workers: control connections on the current runtime, data connections on a thread of their own.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses a thread.
+    pub(in crate::tasks::manager) fn serve(self, hub: Arc<WorkerHub>) -> io::Result<()> {
+        let listener = TcpListener::from_std(self.listener)?;
+        let (data, dialled) = mpsc::channel(HANDED_OVER_MAX);
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (data_hub, data_tls) = (Arc::clone(&hub), self.tls.clone());
+        thread::Builder::new()
+            .name("tidegate-progress".to_owned())
+            .spawn(move || runtime.block_on(serve_data(data_hub, dialled, data_tls)))?;
+        if let Some(tls) = &self.tls {
+            tokio::spawn(reload_forever(vec![Arc::clone(tls)]));
+        }
+        tokio::spawn(accept_forever(listener, hub, self.tls, data));
+        Ok(())
+    }
+}
+
+async fn accept_forever(
+    listener: TcpListener,
+    hub: Arc<WorkerHub>,
+    tls: Option<Arc<TlsPort>>,
+    data: mpsc::Sender<Dialled>,
+) {
+    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut errors = AcceptErrors::new("workers");
+    loop {
+        // Closed only with the port.
+        let Ok(permit) = Arc::clone(&slots).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((tcp, peer)) => {
+                let (hub, tls, data) = (Arc::clone(&hub), tls.clone(), data.clone());
+                tokio::spawn(async move {
+                    if let Err(error) = receive(hub, tls, data, (tcp, peer), permit).await {
+                        tracing::debug!(%peer, %error, "a worker's connection ended");
+                    }
+                });
+            }
+            Err(error) => errors.pause_after(&error).await,
+        }
+    }
+}
+
+/// Reads the lane of a connection, serves a control connection, and hands a data connection over.
+async fn receive(
+    hub: Arc<WorkerHub>,
+    tls: Option<Arc<TlsPort>>,
+    data: mpsc::Sender<Dialled>,
+    (mut tcp, peer): (TcpStream, SocketAddr),
+    permit: tokio::sync::OwnedSemaphorePermit,
+) -> Result<(), SessionError> {
+    wire::prepare(&tcp)?;
+    let mut preamble = [0; PREAMBLE_BYTES];
+    let read = timeout(JOIN_TIMEOUT, tcp.read_exact(&mut preamble)).await;
+    read.map_err(|_| SessionError::Timeout(JOIN_TIMEOUT))??;
+    match Lane::of_preamble(preamble) {
+        Some(Lane::Control) => {
+            let served = serve_lane(&hub, tls, Lane::Control, tcp, peer).await;
+            drop(permit);
+            served
+        }
+        Some(Lane::Data) => {
+            let tcp = tcp.into_std()?;
+            // Fails only while the process ends.
+            let _ = data.send(Dialled { tcp, peer, permit }).await;
+            Ok(())
+        }
+        None => {
+            tracing::debug!(%peer, "no worker: expected `tidegate worker --manager`");
+            Ok(())
+        }
+    }
+}
+
+async fn serve_data(
+    hub: Arc<WorkerHub>,
+    mut dialled: mpsc::Receiver<Dialled>,
+    tls: Option<Arc<TlsPort>>,
+) {
+    tokio::spawn(consume_forever(Arc::clone(&hub)));
+    while let Some(Dialled { tcp, peer, permit }) = dialled.recv().await {
+        let (hub, tls) = (Arc::clone(&hub), tls.clone());
+        tokio::spawn(async move {
+            let served = match TcpStream::from_std(tcp) {
+                Ok(tcp) => serve_lane(&hub, tls, Lane::Data, tcp, peer).await,
+                Err(error) => Err(error.into()),
+            };
+            if let Err(error) = served {
+                tracing::debug!(%peer, %error, "a worker's data connection ended");
+            }
+            drop(permit);
+        });
+    }
+}
+
+async fn serve_lane(
+    hub: &Arc<WorkerHub>,
+    tls: Option<Arc<TlsPort>>,
+    lane: Lane,
+    tcp: TcpStream,
+    peer: SocketAddr,
+) -> Result<(), SessionError> {
+    let stream: Box<dyn SessionStream> = match tls {
+        None => Box::new(tcp),
+        Some(tls) => match tls.accept(tcp, JOIN_TIMEOUT).await {
+            Some(stream) => Box::new(stream),
+            None => return Err(SessionError::Closed),
+        },
+    };
+    let (read, write) = tokio::io::split(stream);
+    let (mut reader, mut writer) = (FrameReader::new(read), FrameWriter::new(write));
+    let join = timeout(JOIN_TIMEOUT, reader.expect::<Join>(FrameKind::Join)).await;
+    let join = join.map_err(|_| SessionError::Timeout(JOIN_TIMEOUT))??;
+    let worker: String = join.worker.chars().take(64).collect();
+    match welcome(hub, lane, join, peer) {
+        Err(unwelcome) => {
+            tracing::warn!(%peer, worker, reason = unwelcome.reason(), "a worker was refused");
+            writer.send(FrameKind::Join, &unwelcome.answer()).await
+        }
+        Ok((session, id)) => {
+            writer.send(FrameKind::Join, &terms(hub, id)).await?;
+            match lane {
+                Lane::Control => {
+                    tracing::info!(%peer, worker, "worker connected");
+                    let served = serve_control(hub, &session, id, reader, writer).await;
+                    let reason = served.as_ref().err().map(ToString::to_string);
+                    tracing::info!(%peer, worker, reason, "worker disconnected");
+                    served
+                }
+                Lane::Data => take_data(hub, &session, id, &mut reader, &mut writer).await,
+            }
+        }
+    }
+}

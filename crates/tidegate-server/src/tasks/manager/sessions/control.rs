@@ -1,0 +1,158 @@
+use super::dispatch::ToWorker;
+use super::hub::{WorkerHub, WorkerName};
+use super::session_event::SessionEvent;
+use super::worker_session::WorkerSession;
+use crate::config::TokenDigest;
+use crate::tasks::session::{
+    FrameReader, FrameWriter, Join, JoinAnswer, Lane, SessionError, Welcome, WorkerState,
+};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::frame::FrameKind;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+/// Version of the messages of a session.
+const SESSION_VERSION: u8 = 1;
+/// Renewals in the lease of an execution.
+const RENEWALS: u32 = 6;
+
+/// Why a worker may not join.
+pub(super) struct Unwelcome {
+    reason: &'static str,
+    message: String,
+    is_final: bool,
+}
+
+/// Checks a join, and begins the session of a control connection.
+pub(super) fn welcome(
+    hub: &WorkerHub,
+    lane: Lane,
+    join: Join,
+    peer: SocketAddr,
+) -> Result<(Arc<WorkerSession>, u64), Unwelcome> {
+    let refuse = |reason, message: String, is_final| Err(Unwelcome { reason, message, is_final });
+    if join.version != SESSION_VERSION || join.lane != lane {
+        let message = format!(
+            "version {} was given; this manager speaks {SESSION_VERSION}: use the same version of \
+             tidegate on both sides",
+            join.version
+        );
+        return refuse("unknown_version", message, true);
+    }
+    let tokens = &hub.settings.tokens;
+    let shown = join.token.as_deref().map(|token| TokenDigest::of(token.as_bytes()));
+    match shown {
+        _ if tokens.is_empty() => {}
+        None => {
+            let message = "no token was given; set TIDEGATE_TOKEN to one of a [[worker]]";
+            return refuse("token_missing", message.to_owned(), true);
+        }
+        Some(token) if !tokens.contains(&token) => {
+            let message = "the token is not one of a [[worker]] of this manager";
+            return refuse("token_unknown", message.to_owned(), true);
+        }
+        Some(_) => {}
+    }
+    let name = join.worker.clone();
+    if !WorkerName::is_valid(&name) || hub.settings.reserved_names.contains(&name) {
+        let message = "the name is another executor's, or not 1 … 64 letters, digits and . _ : -; \
+                       choose one with --executor-id";
+        return refuse("name_invalid", message.to_owned(), true);
+    }
+    let Some(session) = hub.worker(&name) else {
+        return refuse("too_many_workers", "the manager has too many workers".to_owned(), false);
+    };
+    match lane {
+        Lane::Data => match join.session.filter(|id| session.begin_data(*id)) {
+            Some(id) => Ok((session, id)),
+            None => refuse("session_over", "the session is over; join again".to_owned(), false),
+        },
+        Lane::Control => {
+            let id = hub.next_session();
+            match session.begin(id, join, peer, hub.settings.lease) {
+                Ok(()) => Ok((session, id)),
+                Err(other) => {
+                    let message = format!(
+                        "a worker named {name} is connected from {}; choose another name with \
+                         --executor-id",
+                        other.peer
+                    );
+                    refuse("name_in_use", message, false)
+                }
+            }
+        }
+    }
+}
+
+impl Unwelcome {
+    pub(super) fn answer(self) -> JoinAnswer {
+        let Self { reason, message, is_final } = self;
+        JoinAnswer::Refused { reason: reason.to_owned(), message, is_final }
+    }
+
+    pub(super) fn reason(&self) -> &'static str {
+        self.reason
+    }
+}
+
+/// Terms of a session.
+pub(super) fn terms(hub: &WorkerHub, session: u64) -> JoinAnswer {
+    let silence_ms_max = u64::try_from(hub.settings.lease.as_millis()).unwrap_or(u64::MAX);
+    JoinAnswer::Welcome(Welcome { session, manager: hub.settings.manager.clone(), silence_ms_max })
+}
+
+/// Serves the control connection of a session until it ends: answers and states come in, and leases are renewed.
+pub(super) async fn serve_control(
+    hub: &Arc<WorkerHub>,
+    session: &Arc<WorkerSession>,
+    id: u64,
+    mut reader: FrameReader,
+    writer: FrameWriter,
+) -> Result<(), SessionError> {
+    *session.control.lock().await = Some((id, writer));
+    let report = session.capacity();
+    let up = SessionEvent::Up { worker: Arc::clone(session), report: report.map(Box::new) };
+    let _ = hub.outlet.events.send(up).await;
+    let served = exchange(hub, session, id, &mut reader).await;
+    if session.end(id) {
+        let mut control = session.control.lock().await;
+        if control.as_ref().is_some_and(|(current, _)| *current == id) {
+            *control = None;
+        }
+        drop(control);
+        let down = SessionEvent::Down { name: session.name().into() };
+        let _ = hub.outlet.events.send(down).await;
+    }
+    served
+}
+
+async fn exchange(
+    hub: &Arc<WorkerHub>,
+    session: &WorkerSession,
+    id: u64,
+    reader: &mut FrameReader,
+) -> Result<(), SessionError> {
+    let silence_max = hub.settings.lease;
+    let mut renewals = interval((silence_max / RENEWALS).max(Duration::from_millis(10)));
+    renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut until = tokio::time::Instant::now() + silence_max;
+    while session.is_live(id) {
+        tokio::select! {
+            frame = timeout(until - tokio::time::Instant::now(), reader.expect::<WorkerState>(FrameKind::State)) => {
+                let state = frame.map_err(|_| SessionError::Timeout(silence_max))??;
+                until = tokio::time::Instant::now() + silence_max;
+                if let Some(report) = session.take_state(id, state) {
+                    let name = session.name().into();
+                    let event = SessionEvent::Reported { name, report: Box::new(report) };
+                    let _ = hub.outlet.events.send(event).await;
+                }
+            }
+            // Also without executions: the answer says that the worker is there.
+            _ = renewals.tick() => {
+                hub.queue(session.name(), ToWorker::Renew(session.interests()));
+            }
+        }
+    }
+    Ok(())
+}

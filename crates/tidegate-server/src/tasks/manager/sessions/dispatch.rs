@@ -1,0 +1,142 @@
+use super::hub::{WorkerHub, WorkerName};
+use crate::tasks::execution::{ExecuteBody, ReserveBody};
+use crate::tasks::session::{Dispatch, Interest, SessionError, encode};
+use std::sync::Weak;
+use std::time::Duration;
+use tidegate::frame::FrameKind;
+use tidegate::outbox::{Delivery, Failure, OutgoingConfig, QueueConfig, Transport, Undelivered};
+use tidegate::{MessageClass, Role};
+
+/// Messages of one write.
+const BATCH_MAX: usize = 64;
+/// Longest time of one write to a worker, which reads at once while it is alive.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Message to a worker.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToWorker {
+    /// Start an execution.
+    Execute(ExecuteBody),
+    /// Reserve a slot.
+    Reserve(ReserveBody),
+    /// Cancel an execution, `eval_id@attempt`.
+    Cancel(String),
+    /// Renew leases, and report these executions.
+    Renew(Vec<Interest>),
+}
+
+/// Sends batches of messages by the control connections of workers.
+pub(super) struct WorkerTransport {
+    /// Weak, because the hub owns the outbox.
+    pub(super) hub: Weak<WorkerHub>,
+}
+
+// === impl ToWorker ===
+
+impl ToWorker {
+    /// Class of the message.
+    #[must_use]
+    pub fn class(&self) -> MessageClass {
+        self.kind().class()
+    }
+
+    fn kind(&self) -> FrameKind {
+        match self {
+            Self::Execute(_) | Self::Reserve(_) => FrameKind::Execute,
+            Self::Cancel(_) => FrameKind::Cancel,
+            Self::Renew(_) => FrameKind::Lease,
+        }
+    }
+}
+
+// === impl WorkerTransport ===
+
+impl Transport for WorkerTransport {
+    type Destination = WorkerName;
+    type Message = ToWorker;
+    type Reply = ();
+    type Error = SessionError;
+
+    fn batch_max(&self) -> usize {
+        BATCH_MAX
+    }
+
+    async fn send(
+        &self,
+        destination: &WorkerName,
+        batch: &[ToWorker],
+    ) -> Delivery<(), SessionError> {
+        let unreachable = || Undelivered::all(Failure::Unreachable, SessionError::Closed);
+        let session = self.hub.upgrade().and_then(|hub| hub.find(destination.as_str()));
+        let session = session.ok_or_else(unreachable)?;
+        let mut control = session.control.lock().await;
+        let Some((_, writer)) = control.as_mut() else { return Err(unreachable()) };
+        let frames = frames(batch).map_err(|error| Undelivered::all(Failure::Final, error))?;
+        match writer.write(&frames).await {
+            Ok(()) => Ok(vec![(); batch.len()]),
+            Err(error) => {
+                // A part of a frame may have been written: nothing can follow it.
+                *control = None;
+                Err(Undelivered::all(Failure::Lost, error))
+            }
+        }
+    }
+}
+
+/// Frames of a batch: neighbours of one kind share a frame.
+fn frames(batch: &[ToWorker]) -> Result<Vec<u8>, SessionError> {
+    let mut out = Vec::new();
+    for run in batch.chunk_by(|a, b| a.kind() == b.kind()) {
+        let Some(kind) = run.first().map(ToWorker::kind) else { continue };
+        let mut dispatch = Dispatch::default();
+        let (mut cancels, mut interests) = (Vec::new(), Vec::new());
+        for message in run.iter().cloned() {
+            match message {
+                ToWorker::Execute(body) => dispatch.executes.push(body),
+                ToWorker::Reserve(body) => dispatch.reserves.push(body),
+                ToWorker::Cancel(id) => cancels.push(id),
+                ToWorker::Renew(renewed) => interests.extend(renewed),
+            }
+        }
+        match kind {
+            FrameKind::Cancel => encode(&mut out, kind, &cancels)?,
+            FrameKind::Lease => encode(&mut out, kind, &interests)?,
+            _ => encode_dispatch(&mut out, dispatch)?,
+        }
+    }
+    Ok(out)
+}
+
+/// Frames of a dispatch, none beyond the longest frame: one for each execution with long code.
+fn encode_dispatch(out: &mut Vec<u8>, dispatch: Dispatch) -> Result<(), SessionError> {
+    const CODE_BYTES_MAX: usize = 1 << 20;
+    let Dispatch { executes, reserves } = dispatch;
+    let mut part = Dispatch { executes: Vec::new(), reserves };
+    let mut bytes = 0;
+    for body in executes {
+        let size = body.code.len() + body.args.iter().map(String::len).sum::<usize>();
+        if bytes + size > CODE_BYTES_MAX && !part.executes.is_empty() {
+            encode(out, FrameKind::Execute, &std::mem::take(&mut part))?;
+            bytes = 0;
+        }
+        bytes += size;
+        part.executes.push(body);
+    }
+    match part.executes.is_empty() && part.reserves.is_empty() {
+        true => Ok(()),
+        false => encode(out, FrameKind::Execute, &part),
+    }
+}
+
+/// Configuration of the queues to workers. A dispatch is sent once: the manager queues its task again if it was not
+/// sent, and looks for it at the worker if it may have been.
+pub(super) fn outgoing_config(workers_max: usize) -> OutgoingConfig {
+    OutgoingConfig {
+        queue: QueueConfig::for_role(Role::Manager),
+        max_destinations: workers_max,
+        attempt_timeout: WRITE_TIMEOUT,
+        message_timeout: WRITE_TIMEOUT,
+        attempts_max: 1,
+        ..OutgoingConfig::default()
+    }
+}

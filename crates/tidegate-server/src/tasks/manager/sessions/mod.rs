@@ -1,0 +1,24 @@
+//! Sessions with workers: the port that they dial, their two connections, and the state that both share.
+//! Uses `session`, `execution`, and TLS of `http`.
+//! Must not know tasks, the queue or the store.
+
+mod accept;
+mod control;
+mod data;
+mod dispatch;
+mod hub;
+mod mirror;
+mod session_event;
+mod stats;
+mod view;
+mod worker_session;
+
+pub use accept::{SessionPort, SessionPortError};
+pub use dispatch::ToWorker;
+pub(super) use hub::Told;
+pub use hub::{HubSettings, WorkerHub};
+pub(super) use session_event::{ProgressBatch, SessionEvent, SessionInlet, session_channels};
+pub use stats::StatsView;
+pub use view::{WorkerList, WorkerView, write_worker_metrics};
+pub use worker_session::WorkerSession;
+pub(super) use worker_session::{Asked, Waited};

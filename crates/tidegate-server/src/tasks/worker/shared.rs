@@ -1,0 +1,194 @@
+use super::data_link::{DataLink, DataTransport, Outgoing};
+use super::dial::ManagerTarget;
+use super::followed::Followed;
+use super::machine::Machine;
+use crate::tasks::executor::Executor;
+use crate::tasks::session::{BufferMetrics, WorkerStats};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tidegate::outbox::{DestinationQueueStats, OutgoingRequestManager};
+use tidegate::signal::{BackpressureLevel, BackpressureSignal, SignalBoard};
+use tidegate::task::ExecutionKey;
+use tidegate::{InFlightTracker, MessageClass, Role, Sharing};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+/// Managers whose signals are remembered.
+const MANAGERS_MAX: usize = 64;
+
+/// State that the tasks of a worker's session share.
+pub(super) struct Shared {
+    pub(super) executor: Executor,
+    pub(super) manager: ManagerTarget,
+    pub(super) token: Option<String>,
+    pub(super) incarnation: u64,
+    pub(super) followed: Followed,
+    pub(super) data: DataLink,
+    /// The data connection has failed.
+    pub(super) broken: Notify,
+    /// Admission of what the manager sends, with the limits of a worker.
+    pub(super) tracker: InFlightTracker,
+    /// Changes when the worker begins to drain.
+    pub(super) draining: watch::Sender<bool>,
+    pub(super) connected: watch::Sender<Connected>,
+    outbox: OnceLock<OutgoingRequestManager<DataTransport>>,
+    board: Mutex<SignalBoard<(String, u16)>>,
+    machine: Mutex<Machine>,
+    started: Instant,
+}
+
+/// Connection of a worker to its manager.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Connected {
+    /// Name of the manager, while the worker is connected.
+    pub(super) manager: Option<String>,
+    /// Last error, while it is not.
+    pub(super) error: Option<String>,
+    /// The manager will refuse this worker for ever.
+    pub(super) is_final: bool,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub(super) fn new(
+        executor: Executor,
+        manager: ManagerTarget,
+        token: Option<String>,
+        incarnation: u64,
+    ) -> Self {
+        Self {
+            executor,
+            manager,
+            token,
+            incarnation,
+            followed: Followed::default(),
+            data: DataLink::default(),
+            broken: Notify::new(),
+            tracker: InFlightTracker::new(Role::Worker.limits(), Sharing::Strict),
+            draining: watch::Sender::new(false),
+            connected: watch::Sender::new(Connected::default()),
+            outbox: OnceLock::new(),
+            board: Mutex::new(SignalBoard::new(MANAGERS_MAX)),
+            machine: Mutex::new(Machine::default()),
+            started: Instant::now(),
+        }
+    }
+
+    /// Sets the queue to the manager, once.
+    pub(super) fn set_outbox(&self, outbox: OutgoingRequestManager<DataTransport>) {
+        // The first one stays: it is set once, before the session begins.
+        let _ = self.outbox.set(outbox);
+    }
+
+    /// Time since the start.
+    pub(super) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Converts a time of [`now`](Self::now) into one that timers wait for.
+    pub(super) fn instant(&self, at: Duration) -> Instant {
+        self.started.checked_add(at).unwrap_or_else(|| Instant::now() + Duration::from_secs(3_600))
+    }
+
+    fn board(&self) -> MutexGuard<'_, SignalBoard<(String, u16)>> {
+        // No holder panics.
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the manager's signal, and wakes the flush loop: a lower level ends its wait.
+    pub(super) fn record_signal(&self, signal: BackpressureSignal) {
+        let before = self.level();
+        self.board().record(self.manager.destination(), signal, self.now());
+        if self.level() != before {
+            tracing::info!(manager = %self.manager, from = %before, to = %self.level(), "backpressure level");
+        }
+        self.followed.changed.notify_one();
+    }
+
+    /// Highest signal of all managers that still holds.
+    pub(super) fn signal(&self) -> BackpressureSignal {
+        self.board().current(self.now())
+    }
+
+    pub(super) fn level(&self) -> BackpressureLevel {
+        self.signal().level
+    }
+
+    /// Queues the update of an execution. An end goes by the control lane of the queue, which data can't fill.
+    pub(super) fn queue_update(&self, key: ExecutionKey, is_end: bool) {
+        let class = if is_end { MessageClass::Control } else { MessageClass::Data };
+        self.queue(class, Outgoing::Update(key));
+    }
+
+    /// Queues a message to the manager. One that is refused or displaced is marked again.
+    pub(super) fn queue(&self, class: MessageClass, message: Outgoing) {
+        let Some(outbox) = self.outbox.get() else { return };
+        let lost = match outbox.enqueue(&self.manager.destination(), class, message) {
+            Ok(put) => put.dropped,
+            Err(refused) => Some(refused.message),
+        };
+        self.lost(lost);
+    }
+
+    /// Takes a message back that could not be queued or sent.
+    pub(super) fn lost(&self, message: Option<Outgoing>) {
+        match message {
+            Some(Outgoing::Update(key)) => {
+                self.followed.begin_send(&key);
+                self.followed.mark(&key, false, self.level(), self.now());
+            }
+            Some(Outgoing::Stats) => self.followed.count_dropped(MessageClass::Data),
+            Some(Outgoing::Debug) => self.followed.count_dropped(MessageClass::Telemetry),
+            None => {}
+        }
+    }
+
+    /// State of the queue to the manager.
+    pub(super) fn queue_stats(&self) -> Option<DestinationQueueStats> {
+        self.outbox.get()?.stats_of(&self.manager.destination())
+    }
+
+    /// Statistics of the worker now.
+    pub(super) fn stats(&self) -> WorkerStats {
+        let capacity = self.executor.capacity();
+        let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        let reading = machine.read();
+        WorkerStats {
+            running: capacity.running,
+            slots: capacity.max_concurrent,
+            cpu: reading.cpu,
+            memory_bytes: reading.memory_bytes,
+            memory_bytes_max: reading.memory_bytes_max,
+            load_1m: reading.load_1m,
+            flush_state: flush_state(self.level()).to_owned(),
+            updates_waiting: self.followed.waiting().updates,
+        }
+    }
+
+    /// Metrics of the worker's buffers now.
+    pub(super) fn debug(&self) -> BufferMetrics {
+        let counts = self.followed.counts();
+        let stats = self.queue_stats();
+        BufferMetrics {
+            merged: counts.merged,
+            delayed: counts.delayed,
+            dropped: counts.dropped,
+            queued: stats.as_ref().map_or(0, |stats| {
+                let queue = &stats.queue;
+                (queue.primary_size + queue.overflow_size + queue.control_size) as u64
+            }),
+            retried: stats.as_ref().map_or(0, |stats| stats.sender.total_retried),
+        }
+    }
+}
+
+/// Flush state of a level, by the names of the state diagram of AD-37.
+pub(super) const fn flush_state(level: BackpressureLevel) -> &'static str {
+    match level {
+        BackpressureLevel::None => "NO_BACKPRESSURE",
+        BackpressureLevel::Throttle => "THROTTLED",
+        BackpressureLevel::Batch => "BATCH_ONLY",
+        BackpressureLevel::Reject => "REJECT",
+    }
+}
