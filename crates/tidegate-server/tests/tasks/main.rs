@@ -10,4 +10,5 @@ mod failing_store;
 mod node;
 mod queueing;
 mod restarts;
+mod sessions;
 mod submissions;

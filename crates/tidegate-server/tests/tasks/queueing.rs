@@ -115,6 +115,7 @@ async fn sees_all_states(node: &Node, sleep_ms: u64) -> bool {
     while let Some(notice) = watch.next().await.unwrap() {
         match notice {
             TaskNotice::Status(view) => statuses.push(view.status),
+            TaskNotice::Progress { .. } => panic!("it reports none"),
             TaskNotice::Output { attempt, chunk } => {
                 assert_eq!(attempt, 1);
                 text.push_str(&chunk.text);

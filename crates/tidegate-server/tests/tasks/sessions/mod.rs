@@ -1,0 +1,11 @@
+//! Workers that dial their manager, over real sockets.
+
+mod bed;
+mod faults;
+mod joining;
+mod manager_levels;
+mod peer_manager;
+mod peer_worker;
+mod relay;
+mod running;
+mod worker_levels;
