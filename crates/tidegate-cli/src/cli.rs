@@ -1,6 +1,6 @@
 use crate::commands::{
-    cancel, config, drill, ingest, launch, logs, mock, send, sim, status, submit, tariff, tasks,
-    threshold, token, up, upstreams, usage, worker,
+    cancel, config, drill, gate, ingest, launch, logs, manager, mock, send, sim, status, submit,
+    tariff, tasks, threshold, token, up, upstreams, usage, worker, workers,
 };
 use crate::failure::Failure;
 use clap::{Parser, Subcommand};
@@ -19,6 +19,12 @@ pub enum Command {
     /// Start the gateway, with ingestion and tasks
     #[command(after_help = up::EXAMPLES)]
     Up(up::UpFlags),
+    /// Start a manager: tasks for workers that dial it
+    #[command(after_help = manager::EXAMPLES)]
+    Manager(manager::ManagerFlags),
+    /// Start a gate: forwards requests and tasks to managers
+    #[command(after_help = gate::EXAMPLES)]
+    Gate(gate::GateFlags),
     /// Submit a task: code that an executor runs
     #[command(after_help = submit::EXAMPLES)]
     Submit(submit::SubmitFlags),
@@ -40,6 +46,9 @@ pub enum Command {
     /// Start a worker: an executor with slots for tasks
     #[command(after_help = worker::EXAMPLES)]
     Worker(worker::WorkerFlags),
+    /// Show the workers of a manager: slots, load and backpressure
+    #[command(after_help = workers::EXAMPLES)]
+    Workers(workers::WorkersFlags),
     /// Start only the ingestion of usage records
     #[command(after_help = ingest::EXAMPLES)]
     Ingest(ingest::IngestFlags),
@@ -82,6 +91,8 @@ impl Command {
     pub fn run(&self) -> Result<ExitCode, Failure> {
         match self {
             Self::Up(flags) => up::run(flags),
+            Self::Manager(flags) => manager::run(flags),
+            Self::Gate(flags) => gate::run(flags),
             Self::Submit(flags) => submit::run(flags),
             Self::Status(flags) => success(status::run(flags)),
             Self::Tasks(flags) => success(tasks::run(flags)),
@@ -89,6 +100,7 @@ impl Command {
             Self::Logs(flags) => success(logs::run(flags)),
             Self::Mock(flags) => mock::run(flags),
             Self::Worker(flags) => worker::run(flags),
+            Self::Workers(flags) => success(workers::run(flags)),
             Self::Ingest(flags) => ingest::run(flags),
             Self::Usage(flags) => success(usage::run(flags)),
             Self::Send(flags) => send::run(flags),

@@ -32,8 +32,22 @@ pub fn load(file: Option<&Path>, settings: &SettingFlags) -> Result<LoadedConfig
 
 /// Loads the configuration of a whole node, and checks the TLS files that it names: their errors are reported
 /// together with those of the configuration.
-pub fn load_node(file: Option<&Path>, settings: &SettingFlags) -> Result<LoadedConfig, Failure> {
-    let (config, errors) = load_with_errors(file, settings)?;
+///
+/// `presets` are values of settings that no layer gives.
+pub fn load_node(
+    file: Option<&Path>,
+    settings: &SettingFlags,
+    presets: &[(&str, &str)],
+) -> Result<LoadedConfig, Failure> {
+    let (given, _) = load_with_errors(file, settings)?;
+    let is_given = |key: &str| {
+        let mut origins = given.loaded.origins.iter();
+        origins.any(|effective| effective.key == key && effective.origin.is_explicit())
+    };
+    let unset = presets.iter().filter(|(key, _)| !is_given(key));
+    let settings = unset
+        .fold(settings.clone(), |settings, (key, value)| settings.with("the command", key, value));
+    let (config, errors) = load_with_errors(file, &settings)?;
     let tls = check_tls_files(&config.loaded.config).err().map(|errors| errors.to_string());
     let errors = errors.map(|errors| errors.to_string()).into_iter().chain(tls);
     let errors: Vec<String> = errors.collect();

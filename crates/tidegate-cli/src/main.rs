@@ -9,6 +9,7 @@ mod descriptor_limit;
 mod exit_code;
 mod failure;
 mod logging;
+mod node_process;
 mod output_file;
 mod scenario_file;
 mod service_manager;

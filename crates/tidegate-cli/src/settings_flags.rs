@@ -37,6 +37,13 @@ impl SettingFlags {
         &self.0
     }
 
+    /// The same settings with one more, as if it was typed.
+    pub fn with(mut self, flag: &str, key: &str, value: &str) -> Self {
+        let (flag, key, value) = (flag.to_owned(), key.to_owned(), value.to_owned());
+        self.0.push(TypedSetting { flag, key, value });
+        self
+    }
+
     fn read(matches: &ArgMatches) -> Result<Self, MatchesError> {
         let mut typed = Vec::new();
         for ConfigFlag { name, key, .. } in config_flags() {

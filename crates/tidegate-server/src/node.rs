@@ -76,10 +76,11 @@ impl Node {
         tls.extend(tasks.as_ref().and_then(TaskNode::workers_tls).cloned());
         let view = ingest.as_ref().map(|ingest| Arc::clone(ingest.view()));
         let mut extensions: Vec<Arc<dyn Extension>> = vec![Arc::new(IngestExtension::new(view))];
-        extensions.push(match &tasks {
-            Some(tasks) => Arc::new(task_api(tasks, &config)),
-            None => Arc::new(TasksOff),
-        });
+        match &tasks {
+            Some(tasks) => extensions.push(Arc::new(task_api(tasks, &config))),
+            None if config.tasks.forwarded => {}
+            None => extensions.push(Arc::new(TasksOff)),
+        }
         let gateway = Gateway::start_with(config, NodeParts { extensions, demo, tls })?;
         Ok(Self { gateway, ingest, tasks, grace })
     }

@@ -1,9 +1,15 @@
 use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tidegate::frame::{
     Ack, Batch, BatchBuilder, FrameError, FrameKind, FrameLimits, Hello, RawFrame, Reassembler,
     Reject, Welcome,
 };
 use tidegate::usage::Names;
+use tidegate_server::tasks::session::{
+    self, BufferMetrics, Dispatch, Interest, Join, JoinAnswer, UpdateAck, UpdateBatch, WorkerState,
+    WorkerStats,
+};
 
 /// Small, so that short inputs reach every bound.
 const LIMITS: FrameLimits =
@@ -87,6 +93,7 @@ fn round_trip(frame: &RawFrame, names: &mut Names) -> bool {
             }
             Err(_) => false,
         },
+        _ => session_round_trip(frame),
     }
 }
 
@@ -111,4 +118,35 @@ fn one(encoded: Bytes) -> RawFrame {
     let frame = reassembler.next().expect("what was encoded is a frame");
     assert!(!reassembler.is_within_frame(), "and nothing else");
     frame.expect("a whole one")
+}
+
+/// What a frame of a worker's session says survives encoding. Returns true if it says something.
+fn session_round_trip(frame: &RawFrame) -> bool {
+    match frame.kind {
+        FrameKind::Join => same::<Join>(frame) | same::<JoinAnswer>(frame),
+        FrameKind::Cancel => same::<Vec<String>>(frame),
+        FrameKind::Lease => same::<Vec<Interest>>(frame),
+        FrameKind::Execute => same::<Dispatch>(frame),
+        FrameKind::State => same::<WorkerState>(frame),
+        FrameKind::Progress => same::<UpdateBatch>(frame),
+        FrameKind::ProgressAck => same::<UpdateAck>(frame),
+        FrameKind::Stats => same::<WorkerStats>(frame),
+        FrameKind::Debug => same::<BufferMetrics>(frame),
+        FrameKind::Hello | FrameKind::Batch | FrameKind::Ack | FrameKind::Reject => false,
+    }
+}
+
+/// Decodes a body, and encodes it again: the second encoding must be as the first.
+fn same<B: Serialize + DeserializeOwned>(frame: &RawFrame) -> bool {
+    let Ok(body) = session::decode::<B>(frame) else { return false };
+    let encode = |body: &B| {
+        let mut out = Vec::new();
+        session::encode(&mut out, frame.kind, body).expect("what was decoded can be encoded");
+        out
+    };
+    let first = encode(&body);
+    let again: B = session::decode(&one(first.clone().into())).expect("our own encoding");
+    // Texts are compared, because a NaN differs from itself.
+    assert_eq!(encode(&again), first);
+    true
 }

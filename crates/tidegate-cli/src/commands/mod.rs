@@ -5,9 +5,11 @@
 pub mod cancel;
 pub mod config;
 pub mod drill;
+pub mod gate;
 pub mod ingest;
 pub mod launch;
 pub mod logs;
+pub mod manager;
 pub mod mock;
 pub mod send;
 pub mod sim;
@@ -21,3 +23,4 @@ pub mod up;
 pub mod upstreams;
 pub mod usage;
 pub mod worker;
+pub mod workers;

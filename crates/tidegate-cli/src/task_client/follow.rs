@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use serde_json::Value;
 use std::time::Duration;
 use tidegate::task::{OutputChunk, TaskId, TaskStatus};
-use tidegate_server::tasks::manager::TaskView;
+use tidegate_server::tasks::manager::{ProgressView, TaskView};
 use tokio::time::{Instant, sleep};
 
 /// Failed connections in a row before giving up. With the pauses this is 30 s, enough for a restart of the node.
@@ -19,6 +19,8 @@ pub trait TaskObserver {
     fn status(&mut self, view: &TaskView);
     /// The task wrote output.
     fn output(&mut self, attempt: u32, chunk: &OutputChunk);
+    /// The task made progress.
+    fn progress(&mut self, progress: &ProgressView);
     /// The connection was lost; it is retried.
     fn connection_lost(&mut self, why: &str);
 }
@@ -111,6 +113,10 @@ impl<R: TaskObserver> Follower<'_, R> {
                 let attempt = data["attempt"].as_u64().and_then(|n| u32::try_from(n).ok());
                 self.observer.output(attempt.unwrap_or(0), &decode::<OutputChunk>(data)?);
             }
+            "progress" => {
+                self.failures = 0;
+                self.observer.progress(&decode::<ProgressView>(data)?);
+            }
             // Other events are ignored.
             _ => {}
         }
@@ -159,6 +165,8 @@ mod tests {
             assert_eq!((attempt, chunk.stream), (1, OutputStream::Stdout));
             self.text += &chunk.text;
         }
+
+        fn progress(&mut self, _: &ProgressView) {}
 
         fn connection_lost(&mut self, _: &str) {
             self.failures += 1;

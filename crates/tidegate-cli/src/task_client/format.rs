@@ -1,6 +1,7 @@
+use crate::terminal::printable;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tidegate::task::TaskStatus;
-use tidegate_server::tasks::manager::TaskView;
+use tidegate_server::tasks::manager::{ProgressView, TaskView};
 
 /// Unix time in milliseconds.
 pub fn now_ms() -> u64 {
@@ -72,6 +73,48 @@ fn queue_text(view: &TaskView, now_ms: u64) -> String {
     text
 }
 
+/// Progress of a task in one line: a bar where a total is known, counters with rates, gauges, and the message.
+pub fn progress_line(view: &ProgressView) -> String {
+    let progress = &view.progress;
+    let mut parts = Vec::new();
+    match (progress.done, progress.total) {
+        (Some(done), Some(total)) if total > 0 => parts.push(bar(done, total, view.done_rate)),
+        (Some(done), _) => parts.push(format!("{done} done")),
+        _ => {}
+    }
+    for (name, count) in &progress.counters {
+        let rate = view.rates.get(name).map(|rate| format!(" ({}/s)", short(*rate)));
+        parts.push(format!("{name} {count}{}", rate.unwrap_or_default()));
+    }
+    parts.extend(progress.gauges.iter().map(|(name, value)| format!("{name} {}", short(*value))));
+    parts.extend(progress.message.as_deref().map(str::to_owned));
+    printable(&parts.join(", "))
+}
+
+/// Ten cells, the share, and the time left at the rate so far.
+fn bar(done: u64, total: u64, rate: Option<f64>) -> String {
+    let share = (done as f64 / total as f64).min(1.0);
+    let cells = (share * 10.0).floor() as usize;
+    let (full, empty) = ("#".repeat(cells), "-".repeat(10 - cells));
+    let left = total.saturating_sub(done) as f64;
+    let eta = rate.filter(|rate| *rate > 0.0 && left > 0.0).map(|rate| {
+        // A time beyond the range is as good as its bound.
+        format!(", {} left", span((left / rate * 1_000.0) as u64))
+    });
+    format!("[{full}{empty}] {done}/{total} {:.0} %{}", share * 100.0, eta.unwrap_or_default())
+}
+
+/// A number with at most four significant digits.
+fn short(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        0.001..1.0 => format!("{value:.3}"),
+        1.0..100.0 => format!("{value:.1}"),
+        100.0..1e9 => format!("{value:.0}"),
+        _ => format!("{value:.2e}"),
+    }
+}
+
 /// Reason of the end of a task or its last attempt, with exit code and message.
 pub fn end_reason(view: &TaskView) -> Option<String> {
     let reason = view.reason?;
@@ -139,6 +182,23 @@ mod tests {
         assert_eq!(status_line(&view, 63_000), "running on w1 for 1 min 2 s, cancel requested");
         (view.status, view.ran_ms) = (TaskStatus::Failed, Some(850));
         assert_eq!(status_line(&view, 0), "failed after 850 ms");
+    }
+
+    #[test]
+    fn progress_has_a_bar_where_a_total_is_known() {
+        let view = |json| serde_json::from_value::<ProgressView>(json).unwrap();
+        let full = view(serde_json::json!({
+            "counters": { "rows": 1200 }, "rates": { "rows": 24.04 }, "gauges": { "loss": 0.31 },
+            "message": "epoch 3", "done": 3, "total": 10, "done_rate": 0.1, "updated_ms": 1,
+        }));
+        assert_eq!(
+            progress_line(&full),
+            "[###-------] 3/10 30 %, 1 min 10 s left, rows 1200 (24.0/s), loss 0.310, epoch 3"
+        );
+        let message = view(serde_json::json!({ "message": "a\u{1b}[2J", "updated_ms": 1 }));
+        assert_eq!(progress_line(&message), "a\u{fffd}[2J");
+        let over = view(serde_json::json!({ "done": 12, "total": 10, "updated_ms": 1 }));
+        assert_eq!(progress_line(&over), "[##########] 12/10 100 %");
     }
 
     #[test]

@@ -3,7 +3,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 use tidegate::task::OutputStream;
-use tidegate_server::tasks::manager::TaskView;
+use tidegate_server::tasks::manager::{ProgressView, TaskView};
 
 /// Output of a task and, on a terminal, a spinner with its status.
 pub struct Progress {
@@ -22,6 +22,13 @@ impl Progress {
     pub fn show(&self, view: &TaskView) {
         if let Some(bar) = &self.bar {
             bar.set_message(format::status_line(view, format::now_ms()));
+        }
+    }
+
+    /// Shows the task's own progress.
+    pub fn show_progress(&self, view: &ProgressView) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(format::progress_line(view));
         }
     }
 

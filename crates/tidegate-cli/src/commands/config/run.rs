@@ -42,7 +42,7 @@ fn init(path: &Path, force: bool) -> Result<(), Failure> {
 }
 
 fn check(path: Option<&Path>, settings: &SettingFlags) -> Result<(), Failure> {
-    let LoadedConfig { loaded, file } = config_loader::load_node(path, settings)?;
+    let LoadedConfig { loaded, file } = config_loader::load_node(path, settings, &[])?;
     let source = file.map_or("no file".to_owned(), |path| path.display().to_string());
     print(&format!("ok: {source}: {}\n", summary(&loaded.config)))
 }

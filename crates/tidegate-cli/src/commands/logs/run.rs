@@ -3,7 +3,7 @@ use crate::admin_client::{self, AdminRequest};
 use crate::failure::Failure;
 use crate::task_client::{Progress, TaskClient, TaskObserver, decode, follow, parse_id, verdict};
 use tidegate::task::{OutputChunk, OutputStream, TaskStatus};
-use tidegate_server::tasks::manager::TaskView;
+use tidegate_server::tasks::manager::{ProgressView, TaskView};
 
 /// Writes the selected output of a task.
 struct Writer<'a> {
@@ -59,6 +59,8 @@ impl TaskObserver for Writer<'_> {
             None => self.progress.write(chunk.stream, &chunk.text),
         }
     }
+
+    fn progress(&mut self, _: &ProgressView) {}
 
     fn connection_lost(&mut self, why: &str) {
         self.progress.say(&format!("{why}; retrying"));

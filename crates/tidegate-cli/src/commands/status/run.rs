@@ -2,11 +2,11 @@ use super::flags::StatusFlags;
 use crate::admin_client::{self, AdminRequest};
 use crate::failure::Failure;
 use crate::task_client::format::{self, ago, span};
-use crate::task_client::{TaskClient, decode, parse_id};
+use crate::task_client::{TaskClient, TaskObserver, decode, follow, parse_id};
 use crate::terminal::{aligned, print, printable};
 use jiff::Timestamp;
-use tidegate::task::TaskStatus;
-use tidegate_server::tasks::manager::{ExecutorList, ExecutorView, TaskView};
+use tidegate::task::{OutputChunk, TaskStatus};
+use tidegate_server::tasks::manager::{ExecutorList, ExecutorView, ProgressView, TaskView};
 
 /// `tidegate status`.
 pub fn run(flags: &StatusFlags) -> Result<(), Failure> {
@@ -15,6 +15,13 @@ pub fn run(flags: &StatusFlags) -> Result<(), Failure> {
         None => "/v1/executors".to_owned(),
     };
     let client = TaskClient::new(&flags.admin);
+    if let (true, Some(id)) = (flags.follow, &flags.id) {
+        let id = parse_id(id)?;
+        let mut lines = Lines::default();
+        let over = admin_client::runtime()?.block_on(follow(&client, &id, &mut lines))?;
+        print(&details(&over, format::now_ms()));
+        return Ok(());
+    }
     let response = admin_client::runtime()?.block_on(client.json(&AdminRequest::get(&path)))?;
     let text = match (flags.json, &flags.id) {
         (true, _) => format!("{response:#}\n"),
@@ -23,6 +30,37 @@ pub fn run(flags: &StatusFlags) -> Result<(), Failure> {
     };
     print(&text);
     Ok(())
+}
+
+/// Prints a line for each change of a task.
+#[derive(Default)]
+struct Lines {
+    last: String,
+}
+
+impl Lines {
+    fn print(&mut self, line: String) {
+        if line != self.last {
+            print(&format!("{line}\n"));
+            self.last = line;
+        }
+    }
+}
+
+impl TaskObserver for Lines {
+    fn status(&mut self, view: &TaskView) {
+        self.print(printable(&format::status_line(view, format::now_ms())));
+    }
+
+    fn output(&mut self, _: u32, _: &OutputChunk) {}
+
+    fn progress(&mut self, progress: &ProgressView) {
+        self.print(format::progress_line(progress));
+    }
+
+    fn connection_lost(&mut self, why: &str) {
+        eprintln!("tidegate: {why}; retrying");
+    }
 }
 
 fn details(view: &TaskView, now_ms: u64) -> String {
@@ -46,6 +84,7 @@ fn details(view: &TaskView, now_ms: u64) -> String {
         ("retries", Some(view.retries.to_string())),
         ("attempts", Some(attempts)),
         ("executor", view.executor.clone()),
+        ("progress", view.progress.as_ref().map(format::progress_line)),
         ("submitted", Some(at(view.submitted_ms))),
         ("queued for", view.queue_age_ms.map(span)),
         ("started", view.started_ms.map(at)),

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tidegate::rng::Rng;
 use tidegate::task::{OutputChunk, OutputStream, TaskStatus};
-use tidegate_server::tasks::manager::TaskView;
+use tidegate_server::tasks::manager::{ProgressView, TaskView};
 use tokio::time::sleep;
 
 /// Attempts to send a submission without a response.
@@ -202,6 +202,10 @@ impl TaskObserver for Waiter<'_> {
             self.attempt = attempt;
         }
         collected.push(chunk.clone());
+    }
+
+    fn progress(&mut self, progress: &ProgressView) {
+        self.progress.show_progress(progress);
     }
 
     fn connection_lost(&mut self, why: &str) {

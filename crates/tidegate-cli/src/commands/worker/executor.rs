@@ -12,6 +12,7 @@ use tokio::runtime::Builder;
 /// Executor settings of the flags.
 pub fn config(flags: &WorkerFlags) -> ExecutorConfig {
     let id = flags.executor_id.clone().unwrap_or_else(|| match flags.listen.port() {
+        _ if flags.manager.is_some() => host_name(),
         // The port is not known yet; a name that changes is better than one that several executors have.
         0 => format!("executor-p{}", std::process::id()),
         port => format!("executor-{port}"),
@@ -21,6 +22,14 @@ pub fn config(flags: &WorkerFlags) -> ExecutorConfig {
         output_bytes_max: flags.output_bytes,
         ..ExecutorConfig::new(id, flags.max_concurrent)
     }
+}
+
+/// Name of this machine, as a worker of it may have it.
+fn host_name() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let allowed = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
+    let name: String = text.trim().chars().filter(allowed).take(64).collect();
+    if name.is_empty() { "worker".to_owned() } else { name }
 }
 
 /// Runner of the kind that the flags name.

@@ -1,10 +1,14 @@
+use crate::admin_client::{TOKEN_VARIABLE, TlsFlags, Token};
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tidegate_server::config::TokenDigest;
+use tidegate_server::tasks::worker::ManagerTarget;
 
 pub const EXAMPLES: &str = "\
 Examples:
+  tidegate worker --manager 127.0.0.1:8002 --max-concurrent 2
+                                                       dials a manager, opens no port
   tidegate worker --max-concurrent 2                   runs python and sh in a sandbox
   tidegate worker --executor http --target http://127.0.0.1:9000/run
                                                        forwards tasks to your server
@@ -14,7 +18,7 @@ Examples:
                                                        for managers on other machines
 
 Then: curl -s 127.0.0.1:8083/capacity
-      curl -s 127.0.0.1:8083/execute -d '{\"eval_id\": \"one\", \"code\": \"print hello\"}'
+      curl -s 127.0.0.1:8083/execute -d '{\"eval_id\": \"one\", \"code\": \"print(6 * 7)\"}'
       curl -s '127.0.0.1:8083/executions/one?wait_ms=1000'
 
 Exit codes: 0 ok, 1 failed while running or stopped executions at the end of the grace time, \
@@ -30,10 +34,13 @@ pub struct WorkerFlags {
     /// Slots: concurrent executions
     #[arg(long, value_name = "N", env = "MAX_CONCURRENT_EXECUTIONS", default_value_t = 1)]
     pub max_concurrent: u32,
+    /// Manager to dial, HOST:PORT of its port for workers; then the worker opens no port
+    #[arg(long, value_name = "ADDR")]
+    pub manager: Option<ManagerTarget>,
     /// Listen address; beyond loopback it needs TLS and a token; port 0 picks a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8083")]
     pub listen: SocketAddr,
-    /// Executor name [default: executor-PORT]
+    /// Executor name, unique among those of a manager [default: executor-PORT, with --manager the host name]
     #[arg(long, value_name = "NAME")]
     pub executor_id: Option<String>,
     /// Runtime to offer; repeatable [default: all]
@@ -52,6 +59,8 @@ pub struct WorkerFlags {
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: String,
     #[command(flatten)]
+    pub link: LinkFlags,
+    #[command(flatten)]
     pub access: AccessFlags,
     #[command(flatten)]
     pub process: ProcessFlags,
@@ -59,6 +68,16 @@ pub struct WorkerFlags {
     pub http: HttpFlags,
     #[command(flatten)]
     pub mock: MockFlags,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "With --manager")]
+pub struct LinkFlags {
+    /// Token of a [[worker]] of the manager; other users see arguments, so prefer the variable
+    #[arg(long, value_name = "TOKEN", env = TOKEN_VARIABLE, hide_env_values = true)]
+    pub token: Option<Token>,
+    #[command(flatten)]
+    pub tls: TlsFlags,
 }
 
 #[derive(Debug, Args)]

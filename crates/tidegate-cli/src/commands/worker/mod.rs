@@ -6,6 +6,7 @@ mod access;
 mod executor;
 mod flags;
 mod run;
+mod session;
 
 pub use flags::{EXAMPLES, WorkerFlags};
 pub use run::run;

@@ -1,5 +1,5 @@
 use super::flags::WorkerFlags;
-use super::{access, executor};
+use super::{access, executor, session};
 use crate::banner::Sandbox;
 use crate::failure::Failure;
 use crate::shutdown::UntilSignal;
@@ -22,6 +22,9 @@ struct Banner {
 
 /// Runs `tidegate worker` until a signal ends it.
 pub fn run(flags: &WorkerFlags) -> Result<ExitCode, Failure> {
+    if let Some(manager) = &flags.manager {
+        return session::run(flags, manager);
+    }
     let config = executor::config(flags);
     let access = access::access(&flags.access)?;
     refuse(&worker_config_errors(flags.listen, &access, &config))?;
@@ -46,7 +49,7 @@ pub fn run(flags: &WorkerFlags) -> Result<ExitCode, Failure> {
     Ok(until_signal.then(grace, move || pulse.silence(), move || report(worker.shutdown(grace))))
 }
 
-fn refuse(errors: &[ExecutorConfigError]) -> Result<(), Failure> {
+pub(super) fn refuse(errors: &[ExecutorConfigError]) -> Result<(), Failure> {
     let text: Vec<_> = errors.iter().map(|error| format!("\n  --{error}")).collect();
     match text.len() {
         0 => Ok(()),
@@ -56,7 +59,7 @@ fn refuse(errors: &[ExecutorConfigError]) -> Result<(), Failure> {
 }
 
 /// Logs the result of the drain; returns the exit code.
-fn report(drained: Drained) -> ExitCode {
+pub(super) fn report(drained: Drained) -> ExitCode {
     match drained {
         Drained { stopped: 0, .. } => {
             tracing::info!("drained: all executions have finished");

@@ -17,6 +17,8 @@ record! {
     pub struct TasksConfig from TasksSettings {
         /// Tasks of `tidegate up`; with upstreams off, unless a setting of tasks is given.
         enabled: bool = switch().or(true).flag("tasks").off_flag("no-tasks") => enabled;
+        /// Requests about tasks go to the upstreams, which are managers, while `enabled` is off.
+        forwarded: bool = switch().or(false) => forwarded;
         /// Store of tasks: a folder (default in the state folder), or postgres://user@host/database.
         store: String = text(STORE).or("tidegate-tasks".to_owned()).flag("task-store") => store;
         /// Slot ledger: memory, or redis://host:port/db for managers that share executors.

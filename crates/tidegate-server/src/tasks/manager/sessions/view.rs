@@ -113,7 +113,7 @@ pub fn write_worker_metrics(out: &mut Exposition, hub: &WorkerHub) {
     write_workers(out, &workers);
     let totals = hub.queue_totals();
     out.counter(
-        "tidegate_worker_queues_evicted_total",
+        "tidegate_manager_worker_queues_evicted_total",
         "Idle queues to workers that made room for others.",
     )
     .value(totals.evicted);
@@ -140,7 +140,7 @@ fn write_buffer(out: &mut Exposition, buffer: &StatsView, manager: &str) {
         dropped.with(&[("class", class.name())], buffer.totals.dropped[class.index()]);
     }
     let mut shed = out.counter(
-        "tidegate_worker_frames_shed_total",
+        "tidegate_manager_worker_frames_shed_total",
         "Frames of workers shed by the manager's admission, by priority.",
     );
     let admission = &buffer.admission;
@@ -164,29 +164,29 @@ fn write_buffer(out: &mut Exposition, buffer: &StatsView, manager: &str) {
 fn write_workers(out: &mut Exposition, workers: &[WorkerView]) {
     type Gauge = (&'static str, &'static str, fn(&WorkerView) -> Option<f64>);
     let gauges: [Gauge; 8] = [
-        ("tidegate_worker_connected", "1 while the worker is connected.", |worker| {
+        ("tidegate_manager_worker_connected", "1 while the worker is connected.", |worker| {
             Some(f64::from(u8::from(worker.connected)))
         }),
-        ("tidegate_worker_slots", "Slots of a connected worker.", |worker| {
+        ("tidegate_manager_worker_slots", "Slots of a connected worker.", |worker| {
             Some(f64::from(worker.slots))
         }),
-        ("tidegate_worker_running", "Executions that hold a slot.", |worker| {
+        ("tidegate_manager_worker_running", "Executions that hold a slot.", |worker| {
             Some(f64::from(worker.running))
         }),
-        ("tidegate_worker_cpu_ratio", "Use of all cores of the worker's machine.", |worker| {
+        ("tidegate_manager_worker_cpu_ratio", "Use of all cores of the worker's machine.", |worker| {
             worker.stats.as_ref()?.cpu
         }),
-        ("tidegate_worker_memory_bytes", "Memory in use on the worker's machine.", |worker| {
+        ("tidegate_manager_worker_memory_bytes", "Memory in use on the worker's machine.", |worker| {
             worker.stats.as_ref()?.memory_bytes.map(|bytes| bytes as f64)
         }),
-        ("tidegate_worker_load1", "Load average of one minute.", |worker| {
+        ("tidegate_manager_worker_load1", "Load average of one minute.", |worker| {
             worker.stats.as_ref()?.load_1m
         }),
-        ("tidegate_worker_updates_waiting", "Updates that wait for a flush.", |worker| {
+        ("tidegate_manager_worker_updates_waiting", "Updates that wait for a flush.", |worker| {
             Some(worker.stats.as_ref()?.updates_waiting as f64)
         }),
         (
-            "tidegate_worker_queue_state",
+            "tidegate_manager_worker_queue_state",
             "State of the manager's queue to the worker: 0 HEALTHY … 4 SATURATED.",
             |worker| {
                 let state = worker.queue.as_ref()?.queue.state;
@@ -203,7 +203,7 @@ fn write_workers(out: &mut Exposition, workers: &[WorkerView]) {
         }
     }
     let mut updates =
-        out.counter("tidegate_worker_updates_total", "Updates at workers, by what became of them.");
+        out.counter("tidegate_manager_worker_updates_total", "Updates at workers, by what became of them.");
     for worker in workers {
         let Some(buffers) = &worker.buffers else { continue };
         let dropped: u64 = buffers.dropped.iter().sum();

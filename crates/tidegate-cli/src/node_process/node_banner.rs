@@ -1,3 +1,4 @@
+use super::run::NodeRole;
 use crate::banner::{EarlierStore, Ports, Sandbox, State, chat_line};
 use std::fmt::{self, Write as _};
 use tidegate_server::config::{Anonymous, Config, LimitSetting, masked};
@@ -8,10 +9,11 @@ use tidegate_server::tasks::execution::CapacityReport;
 /// Admin port that commands ask without `--admin`.
 const DEFAULT_ADMIN: &str = "http://127.0.0.1:8001";
 
-/// Start banner of `tidegate up`: addresses, upstreams, limits and examples.
+/// Start banner of a node: addresses, upstreams, limits and examples.
 pub struct Banner<'a> {
     node: &'a Node,
     config: &'a Config,
+    role: NodeRole,
     /// Capacity of the executor in this process.
     capacity: Option<&'a CapacityReport>,
     earlier: &'a [EarlierStore],
@@ -22,10 +24,11 @@ pub struct Banner<'a> {
 impl<'a> Banner<'a> {
     pub fn of(
         node: &'a Node,
+        role: NodeRole,
         capacity: Option<&'a CapacityReport>,
         earlier: &'a [EarlierStore],
     ) -> Self {
-        Self { node, config: node.gateway().config(), capacity, earlier }
+        Self { node, config: node.gateway().config(), role, capacity, earlier }
     }
 
     fn data_url(&self) -> String {
@@ -78,6 +81,7 @@ impl Banner<'_> {
         for executor in &tasks.executors {
             writeln!(f, "  executor   {}", executor.url)?;
         }
+        self.workers(f)?;
         let Some(capacity) = self.capacity else { return Ok(()) };
         let runtimes = match capacity.runtimes.is_empty() {
             true => "any runtime".to_owned(),
@@ -86,6 +90,19 @@ impl Banner<'_> {
         let slots = capacity.max_concurrent;
         writeln!(f, "  executor   in this process: {slots} slots, {runtimes}")?;
         write!(f, "{}", Sandbox(&capacity.sandbox))
+    }
+
+    /// Writes the port for workers, and the command that starts one.
+    fn workers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(address) = self.node.tasks().and_then(|tasks| tasks.workers_address()) else {
+            return Ok(());
+        };
+        let workers = &self.config.workers;
+        let token = if workers.tokens.is_empty() { "" } else { "TIDEGATE_TOKEN=... " };
+        let ca = if workers.tls.is_some() { " --ca ca.pem" } else { "" };
+        let command = format!("{token}tidegate worker --manager {address}{ca}");
+        writeln!(f, "  workers    {address}, none connected yet; on each machine run:")?;
+        writeln!(f, "             {command}")
     }
 
     /// The limit of each upstream.
@@ -127,7 +144,7 @@ impl fmt::Display for Banner<'_> {
         let (data, admin) = (self.data_url(), self.admin_url());
         let refuses = self.config.claims.anonymous == Anonymous::Refuse;
         let flags = curl_flags(self.config.listen.tls.is_some(), refuses);
-        writeln!(f, "tidegate {} is up", env!("CARGO_PKG_VERSION"))?;
+        writeln!(f, "tidegate {} is {}", env!("CARGO_PKG_VERSION"), self.role.name())?;
         writeln!(f)?;
         writeln!(f, "  clients    {data}")?;
         let usage = if self.node.ingest().is_some() { " /v1/usage" } else { "" };
@@ -136,14 +153,20 @@ impl fmt::Display for Banner<'_> {
             f,
             "  operators  {admin}  (/health/live /health/ready /metrics /v1/stats{usage}{tasks} /busy_threshold)"
         )?;
-        writeln!(f, "  upstreams  {}", self.upstreams())?;
+        if self.role != NodeRole::Manager {
+            let name = if self.role == NodeRole::Gate { "managers " } else { "upstreams" };
+            writeln!(f, "  {name}  {}", self.upstreams())?;
+        }
         writeln!(f, "  limits     {}", self.limits())?;
-        writeln!(f, "  limit      {}", self.limit())?;
-        writeln!(f, "  busy       {}", self.busy())?;
+        if self.role != NodeRole::Manager {
+            writeln!(f, "  limit      {}", self.limit())?;
+            writeln!(f, "  busy       {}", self.busy())?;
+        }
         if self.node.ingest().is_some() || self.node.tasks().is_some() {
             write!(f, "{}", State { config: self.config, earlier: self.earlier })?;
         }
         match self.node.ingest() {
+            None if self.role != NodeRole::All => {}
             Some(view) => write!(f, "{}", Ports { view, config: &self.config.ingest })?,
             None => {
                 writeln!(f, "  ingest     off: takes in no usage records (--ingest to turn it on)")?
@@ -151,6 +174,9 @@ impl fmt::Display for Banner<'_> {
         }
         match self.node.tasks() {
             Some(_) => self.tasks(f)?,
+            None if self.config.tasks.forwarded => {
+                writeln!(f, "  tasks      forwarded to the managers: POST /v1/tasks")?
+            }
             None => writeln!(f, "  tasks      off: runs no code (--tasks to turn them on)")?,
         }
         if self.config.dry_run {
@@ -158,8 +184,10 @@ impl fmt::Display for Banner<'_> {
         }
         writeln!(f)?;
         writeln!(f, "Try:")?;
-        writeln!(f, "  curl -i{flags} {data}/hello")?;
-        writeln!(f, "  curl -i{flags} -H 'tidegate-priority: low' {data}/hello")?;
+        if self.role == NodeRole::All {
+            writeln!(f, "  curl -i{flags} {data}/hello")?;
+            writeln!(f, "  curl -i{flags} -H 'tidegate-priority: low' {data}/hello")?;
+        }
         if self.node.gateway().control().is_demo() {
             writeln!(f, "  {}", chat_line(&flags, &data, "tidegate-mock"))?;
         }

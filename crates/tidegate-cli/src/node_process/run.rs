@@ -1,7 +1,7 @@
-use super::banner::Banner;
-use super::flags::UpFlags;
+use super::node_banner::Banner;
 use crate::banner::EarlierStore;
 use crate::failure::Failure;
+use crate::settings_flags::SettingFlags;
 use crate::shutdown::{self, UntilSignal};
 use crate::{config_loader, descriptor_limit, logging};
 use std::io::{self, Write as _};
@@ -17,26 +17,77 @@ use tidegate_testkit::mock::{Mock, MockConfig};
 /// Names of the mock upstreams.
 const DEMO: [&str; 2] = ["mock-1", "mock-2"];
 
-/// Runs `tidegate up` until a signal ends it.
-pub fn run(flags: &UpFlags) -> Result<ExitCode, Failure> {
-    let sourced = config_loader::load_node(flags.file.path.as_deref(), &flags.settings)?;
+/// Purpose of a node: settings that nobody gives follow from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeRole {
+    /// Everything in one process.
+    All,
+    /// Tasks for workers that dial; no requests to upstreams.
+    Manager,
+    /// Requests and tasks to managers.
+    Gate,
+}
+
+/// Serves a node until a signal ends it.
+pub fn run(
+    role: NodeRole,
+    file: Option<&Path>,
+    settings: &SettingFlags,
+) -> Result<ExitCode, Failure> {
+    let sourced = config_loader::load_node(file, settings, role.presets())?;
     let config = sourced.loaded.config;
     logging::start(&config.log)?;
     match &sourced.file {
         Some(path) => tracing::info!(file = %path.display(), "configured"),
         None => tracing::info!("configured without a file"),
     }
-    serve(config)
+    serve(config, role)
 }
 
-fn serve(mut config: Config) -> Result<ExitCode, Failure> {
+// === impl NodeRole ===
+
+impl NodeRole {
+    /// Values of settings that no layer gives.
+    const fn presets(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::All => &[],
+            Self::Manager => &[
+                ("role", "manager"),
+                ("workers.enabled", "true"),
+                ("tasks.enabled", "true"),
+                ("tasks.slots", "0"),
+                ("ingest.enabled", "false"),
+            ],
+            Self::Gate => &[
+                ("tasks.enabled", "false"),
+                ("tasks.forwarded", "true"),
+                ("ingest.enabled", "false"),
+                ("proxy.authorization", "pass"),
+            ],
+        }
+    }
+
+    /// Name in the banner.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::All => "up",
+            Self::Manager => "manager",
+            Self::Gate => "gate",
+        }
+    }
+}
+
+fn serve(mut config: Config, role: NodeRole) -> Result<ExitCode, Failure> {
     let grace = config.listen.shutdown_grace;
     file_mode::close_new_files();
     // Before anything starts, so that no signal is lost.
     let until_signal = UntilSignal::listen()?;
     let clients = config.listen.connections_max + config.listen.connections_reserve;
     descriptor_limit::raise(clients + config.ingest.connections_max);
-    let demo = start_demo(&mut config)?;
+    let demo = match role {
+        NodeRole::All => start_demo(&mut config)?,
+        NodeRole::Manager | NodeRole::Gate => Vec::new(),
+    };
     let earlier = EarlierStore::find(&config, config.ingest.enabled, config.tasks.enabled);
     EarlierStore::warn(&earlier);
     let state_folder = config.state_folder.clone();
@@ -44,7 +95,7 @@ fn serve(mut config: Config) -> Result<ExitCode, Failure> {
         .map_err(|error| not_started(error, state_folder.as_deref()))?;
     let capacity = node.tasks().and_then(TaskNode::capacity);
     // A closed standard output is no reason to stop.
-    let _ = writeln!(io::stdout(), "{}", Banner::of(&node, capacity.as_ref(), &earlier));
+    let _ = writeln!(io::stdout(), "{}", Banner::of(&node, role, capacity.as_ref(), &earlier));
     let pulse = node.gateway().pulse();
     Ok(until_signal.then(
         grace,

@@ -1,0 +1,8 @@
+//! A process that serves a node until a signal ends it: the common part of `up`, `manager` and `gate`.
+//! May use: the server, `banner`, `config_loader`, `shutdown`, the mock of the testkit.
+//! Must not know: commands and their flags.
+
+mod node_banner;
+mod run;
+
+pub use run::{NodeRole, run};
