@@ -4,13 +4,13 @@ use super::session_event::SessionEvent;
 use super::worker_session::WorkerSession;
 use crate::config::TokenDigest;
 use crate::tasks::session::{
-    FrameReader, FrameWriter, Join, JoinAnswer, Lane, SessionError, Welcome, WorkerState,
+    FrameReader, FrameWriter, Join, JoinAnswer, Lane, SessionError, Welcome, WorkerState, decode,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::frame::FrameKind;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 /// Version of the messages of a session.
 const SESSION_VERSION: u8 = 1;
@@ -136,12 +136,18 @@ async fn exchange(
     let silence_max = hub.settings.lease;
     let mut renewals = interval((silence_max / RENEWALS).max(Duration::from_millis(10)));
     renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut until = tokio::time::Instant::now() + silence_max;
+    let mut until = Instant::now() + silence_max;
     while session.is_live(id) {
         tokio::select! {
-            frame = timeout(until - tokio::time::Instant::now(), reader.expect::<WorkerState>(FrameKind::State)) => {
-                let state = frame.map_err(|_| SessionError::Timeout(silence_max))??;
-                until = tokio::time::Instant::now() + silence_max;
+            frame = timeout_at(until, reader.next()) => {
+                let frame = frame.map_err(|_| SessionError::Timeout(silence_max))??;
+                // Counted, and never shed: an answer that is lost would cost more than it saves.
+                let _permit = hub.stats.tracker.try_acquire(frame.class.priority());
+                let state = match frame.kind {
+                    FrameKind::State => decode::<WorkerState>(&frame)?,
+                    given => return Err(SessionError::Unexpected { given, expected: "state" }),
+                };
+                until = Instant::now() + silence_max;
                 if let Some(report) = session.take_state(id, state) {
                     let name = session.name().into();
                     let event = SessionEvent::Reported { name, report: Box::new(report) };

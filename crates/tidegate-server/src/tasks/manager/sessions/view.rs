@@ -173,12 +173,16 @@ fn write_workers(out: &mut Exposition, workers: &[WorkerView]) {
         ("tidegate_manager_worker_running", "Executions that hold a slot.", |worker| {
             Some(f64::from(worker.running))
         }),
-        ("tidegate_manager_worker_cpu_ratio", "Use of all cores of the worker's machine.", |worker| {
-            worker.stats.as_ref()?.cpu
-        }),
-        ("tidegate_manager_worker_memory_bytes", "Memory in use on the worker's machine.", |worker| {
-            worker.stats.as_ref()?.memory_bytes.map(|bytes| bytes as f64)
-        }),
+        (
+            "tidegate_manager_worker_cpu_ratio",
+            "Use of all cores of the worker's machine.",
+            |worker| worker.stats.as_ref()?.cpu,
+        ),
+        (
+            "tidegate_manager_worker_memory_bytes",
+            "Memory in use on the worker's machine.",
+            |worker| worker.stats.as_ref()?.memory_bytes.map(|bytes| bytes as f64),
+        ),
         ("tidegate_manager_worker_load1", "Load average of one minute.", |worker| {
             worker.stats.as_ref()?.load_1m
         }),
@@ -202,8 +206,10 @@ fn write_workers(out: &mut Exposition, workers: &[WorkerView]) {
             }
         }
     }
-    let mut updates =
-        out.counter("tidegate_manager_worker_updates_total", "Updates at workers, by what became of them.");
+    let mut updates = out.counter(
+        "tidegate_manager_worker_updates_total",
+        "Updates at workers, by what became of them.",
+    );
     for worker in workers {
         let Some(buffers) = &worker.buffers else { continue };
         let dropped: u64 = buffers.dropped.iter().sum();
