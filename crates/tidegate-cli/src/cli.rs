@@ -129,4 +129,53 @@ mod tests {
     fn the_flags_are_well_formed() {
         Cli::command().debug_assert();
     }
+
+    /// Commands of this program in a help text, without the comments behind them.
+    fn examples(help: &str) -> Vec<String> {
+        let joined = help.replace("\\\n", " ");
+        let parts = joined.lines().flat_map(|line| line.split(['|', '&', '(', ')']));
+        let commands = parts.filter_map(|part| {
+            let (before, rest) = part.split_once("tidegate ")?;
+            // At the beginning, or after variables.
+            let is_command = before.split_whitespace().all(|word| word.contains('='));
+            let command = rest.trim_start().split("  ").next()?;
+            is_command.then(|| format!("tidegate {command}"))
+        });
+        commands.collect()
+    }
+
+    /// Words of a command line with simple quotes.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for char in line.chars() {
+            match (quote, char) {
+                (None, '\'' | '"') => quote = Some(char),
+                (Some(open), _) if open == char => quote = None,
+                (None, ' ') => words.push(String::new()),
+                (_, _) => words.iter_mut().last().unwrap().push(char),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    #[test]
+    fn every_example_of_the_help_is_a_command() {
+        let mut root = Cli::command();
+        root.build();
+        let mut helps = vec![root.get_after_help().unwrap().to_string()];
+        for command in root.get_subcommands() {
+            helps.extend(command.get_after_help().map(ToString::to_string));
+            let below = command.get_subcommands().filter_map(|below| below.get_after_help());
+            helps.extend(below.map(ToString::to_string));
+        }
+        let examples: Vec<_> = helps.iter().flat_map(|help| examples(help)).collect();
+        assert!(examples.len() > 60, "{}: {examples:#?}", examples.len());
+        for line in examples {
+            if let Err(error) = Cli::try_parse_from(words(&line)) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
 }

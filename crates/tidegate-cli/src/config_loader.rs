@@ -1,6 +1,7 @@
 use crate::failure::Failure;
 use crate::logging;
 use crate::settings_flags::SettingFlags;
+use crate::terminal::shell_path;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -99,7 +100,8 @@ fn read(path: &Path, named_by: &str) -> Result<ConfigFile, Failure> {
         let shown = path.display();
         Failure::Usage(match error.kind() {
             ErrorKind::NotFound => format!(
-                "there is no configuration file {shown}{named_by}; make one with: tidegate config init {shown}"
+                "there is no configuration file {shown}{named_by}; make one with: tidegate config init {}",
+                shell_path(path)
             ),
             ErrorKind::InvalidData => {
                 format!("the configuration file {shown}{named_by} is not UTF-8 text")

@@ -147,6 +147,12 @@ fn what_a_gateway_decided_is_replayed_as_it_was_and_with_other_limits() {
     assert!(text(&output.stdout).contains("decisions in"), "{}", text(&output.stdout));
     assert!(answered > 100 && refused > 100, "{answered} answered, {refused} refused");
 
+    // The command that it says to compare with.
+    let said = text(&output.stdout);
+    let line = said.lines().map(str::trim).find(|line| line.starts_with("tidegate sim ")).unwrap();
+    let compared = tidegate(&line.split(' ').skip(1).collect::<Vec<_>>());
+    assert!(compared.status.success(), "{line}: {}", text(&compared.stderr));
+
     let same = replay(path, &[]);
     assert_eq!((&same["lost"], &same["end"]), (&0.into(), &"time".into()));
     let was = &same["as_recorded"]["all"];

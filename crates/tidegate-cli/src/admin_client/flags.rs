@@ -1,17 +1,23 @@
 use super::tls_flags::TlsFlags;
+use crate::terminal::shell_path;
 use clap::Args;
 use std::fmt;
+use std::path::PathBuf;
 use tidegate::frame::{SenderToken, SenderTokenError};
+use tidegate_sim::shell::word;
 
 /// Environment variable with the token of a command.
 pub const TOKEN_VARIABLE: &str = "TIDEGATE_TOKEN";
+
+/// Admin address of a node with the default settings.
+const DEFAULT: &str = "127.0.0.1:8001";
 
 /// Address of the admin port that a command asks, and the token that it shows.
 #[derive(Clone, Debug, Args)]
 pub struct AdminFlag {
     /// Admin address of the node; https://HOST:PORT, or HOST:PORT with --ca or --cert, if it has TLS
     #[arg(long = "admin", value_name = "ADDR", env = "TIDEGATE_LISTEN_ADMIN_ADDRESS")]
-    #[arg(default_value = "127.0.0.1:8001", value_parser = node_address)]
+    #[arg(default_value = DEFAULT, value_parser = node_address)]
     pub address: String,
     /// Token of an operator, or of a client with the address of the data port; other users see arguments, so
     /// prefer the variable
@@ -43,6 +49,21 @@ impl AdminFlag {
         let token = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
         let tls = TlsFlags::of_environment();
         Self { address: address.to_owned(), token: token.map(Token), tls }
+    }
+
+    /// Flags with which another command asks the same node, with a space before each. The token is not among them.
+    pub fn advice(&self) -> String {
+        let address = (self.address != DEFAULT).then(|| word(&self.address));
+        let file = |path: &Option<PathBuf>| path.as_ref().map(|path| shell_path(path));
+        let TlsFlags { ca, cert, cert_key } = &self.tls;
+        let flags = [
+            ("--admin", address),
+            ("--ca", file(ca)),
+            ("--cert", file(cert)),
+            ("--cert-key", file(cert_key)),
+        ];
+        let given = flags.into_iter().filter_map(|(flag, value)| Some((flag, value?)));
+        given.map(|(flag, value)| format!(" {flag} {value}")).collect()
     }
 }
 

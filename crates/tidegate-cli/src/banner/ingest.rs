@@ -1,5 +1,5 @@
 use std::fmt;
-use tidegate_server::config::{IngestConfig, TlsFiles, masked};
+use tidegate_server::config::{Config, IngestConfig, TlsFiles, masked};
 use tidegate_server::ingest::IngestView;
 
 /// Banner lines of ingestion: ports, store, tariffs.
@@ -11,6 +11,8 @@ pub struct Ports<'a> {
 /// Banner lines with examples.
 pub struct Tries<'a> {
     pub view: &'a IngestView,
+    pub config: &'a Config,
+    /// URL of the admin port.
     pub admin: &'a str,
 }
 
@@ -35,11 +37,21 @@ impl fmt::Display for Ports<'_> {
 
 impl fmt::Display for Tries<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = self.view.lines_address();
-        let (host, port) = (lines.ip(), lines.port());
+        let frames = self.view.frames_address();
+        let frames_tls = tls_flags(self.config.ingest.frames_tls.as_ref());
+        let admin_tls = tls_flags(self.config.listen.admin_tls.as_ref());
+        let line = "tokens,tenant=acme output=1234i";
         writeln!(f, "Try:")?;
-        writeln!(f, "  echo 'tokens,tenant=acme output=1234i' | nc -N {host} {port}")?;
-        writeln!(f, "  tidegate send --to {} FILE", self.view.frames_address())?;
-        writeln!(f, "  tidegate usage --admin {}", self.admin)
+        writeln!(f, "  echo '{line}' | tidegate send --to {frames}{frames_tls} -")?;
+        writeln!(f, "  tidegate usage --admin {}{admin_tls}", self.admin)
+    }
+}
+
+/// Flags of a command for a port with TLS.
+fn tls_flags(files: Option<&TlsFiles>) -> &'static str {
+    match files {
+        None => "",
+        Some(TlsFiles { client_ca: None, .. }) => " --ca ca.pem",
+        Some(_) => " --ca ca.pem --cert me.pem --cert-key me.key",
     }
 }

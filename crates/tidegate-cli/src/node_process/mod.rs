@@ -3,6 +3,8 @@
 //! Must not know: commands and their flags.
 
 mod node_banner;
+mod node_role;
 mod run;
 
-pub use run::{NodeRole, run};
+pub use node_role::NodeRole;
+pub use run::run;

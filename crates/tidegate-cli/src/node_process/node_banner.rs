@@ -1,7 +1,8 @@
-use super::run::NodeRole;
-use crate::banner::{EarlierStore, Ports, Sandbox, State, chat_line};
+use super::node_role::NodeRole;
+use crate::admin_client::TOKEN_VARIABLE;
+use crate::banner::{EarlierStore, Ports, Sandbox, State, chat_line, curl_flags};
 use std::fmt::{self, Write as _};
-use tidegate_server::config::{Anonymous, Config, LimitSetting, masked};
+use tidegate_server::config::{Anonymous, Config, LimitSetting, TlsFiles, masked};
 use tidegate_server::node::Node;
 use tidegate_server::routing::BusyThresholds;
 use tidegate_server::tasks::execution::CapacityReport;
@@ -143,7 +144,8 @@ impl fmt::Display for Banner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (data, admin) = (self.data_url(), self.admin_url());
         let refuses = self.config.claims.anonymous == Anonymous::Refuse;
-        let flags = curl_flags(self.config.listen.tls.is_some(), refuses);
+        let tls = self.config.listen.tls.as_ref();
+        let flags = curl_flags(tls.is_some(), asks(tls), refuses.then_some(TOKEN_VARIABLE));
         writeln!(f, "tidegate {} is {}", env!("CARGO_PKG_VERSION"), self.role.name())?;
         writeln!(f)?;
         writeln!(f, "  clients    {data}")?;
@@ -191,15 +193,18 @@ impl fmt::Display for Banner<'_> {
         if self.node.gateway().control().is_demo() {
             writeln!(f, "  {}", chat_line(&flags, &data, "tidegate-mock"))?;
         }
-        let has_tls = self.config.listen.admin_tls.is_some();
-        let flags = curl_flags(has_tls, !self.config.claims.operators.is_empty());
+        let tls = self.config.listen.admin_tls.as_ref();
+        let needs_token = !self.config.claims.operators.is_empty();
+        let flags = curl_flags(tls.is_some(), asks(tls), needs_token.then_some(TOKEN_VARIABLE));
         writeln!(f, "  curl -s{flags} {admin}/v1/stats")?;
         if self
             .capacity
             .is_some_and(|capacity| capacity.runtimes.iter().any(|runtime| runtime == "sh"))
         {
-            let ca = if has_tls { " --ca ca.pem" } else { "" };
-            let node = if admin == DEFAULT_ADMIN { "" } else { &format!(" --admin {admin}{ca}") };
+            let ca = if tls.is_some() { " --ca ca.pem" } else { "" };
+            let own = if asks(tls) { " --cert me.pem --cert-key me.key" } else { "" };
+            let node =
+                if admin == DEFAULT_ADMIN { "" } else { &format!(" --admin {admin}{ca}{own}") };
             writeln!(f, "  tidegate submit{node} --runtime sh --code 'echo hello' --wait")?;
         }
         writeln!(f)?;
@@ -207,9 +212,7 @@ impl fmt::Display for Banner<'_> {
     }
 }
 
-/// Flags of curl for a port: the bundle of its authority, which the node does not know, and a token.
-fn curl_flags(has_tls: bool, needs_token: bool) -> String {
-    let ca = if has_tls { " --cacert ca.pem" } else { "" };
-    let token = if needs_token { " -H \"authorization: Bearer $TIDEGATE_TOKEN\"" } else { "" };
-    format!("{ca}{token}")
+/// True when a port asks its callers for a certificate.
+fn asks(tls: Option<&TlsFiles>) -> bool {
+    tls.is_some_and(|files| files.client_ca.is_some())
 }

@@ -1,4 +1,5 @@
 use super::node_banner::Banner;
+use super::node_role::NodeRole;
 use crate::banner::EarlierStore;
 use crate::failure::Failure;
 use crate::settings_flags::SettingFlags;
@@ -17,17 +18,6 @@ use tidegate_testkit::mock::{Mock, MockConfig};
 /// Names of the mock upstreams.
 const DEMO: [&str; 2] = ["mock-1", "mock-2"];
 
-/// Purpose of a node: settings that nobody gives follow from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeRole {
-    /// Everything in one process.
-    All,
-    /// Tasks for workers that dial; no requests to upstreams.
-    Manager,
-    /// Requests and tasks to managers.
-    Gate,
-}
-
 /// Serves a node until a signal ends it.
 pub fn run(
     role: NodeRole,
@@ -42,39 +32,6 @@ pub fn run(
         None => tracing::info!("configured without a file"),
     }
     serve(config, role)
-}
-
-// === impl NodeRole ===
-
-impl NodeRole {
-    /// Values of settings that no layer gives.
-    const fn presets(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::All => &[],
-            Self::Manager => &[
-                ("role", "manager"),
-                ("workers.enabled", "true"),
-                ("tasks.enabled", "true"),
-                ("tasks.slots", "0"),
-                ("ingest.enabled", "false"),
-            ],
-            Self::Gate => &[
-                ("tasks.enabled", "false"),
-                ("tasks.forwarded", "true"),
-                ("ingest.enabled", "false"),
-                ("proxy.authorization", "pass"),
-            ],
-        }
-    }
-
-    /// Name in the banner.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::All => "up",
-            Self::Manager => "manager",
-            Self::Gate => "gate",
-        }
-    }
 }
 
 fn serve(mut config: Config, role: NodeRole) -> Result<ExitCode, Failure> {

@@ -42,6 +42,11 @@ impl TaskClient {
         Self { admin: admin.clone() }
     }
 
+    /// Flags with which another command asks the same node.
+    pub fn advice(&self) -> String {
+        self.admin.advice()
+    }
+
     /// Sends a request; returns any response.
     ///
     /// # Errors

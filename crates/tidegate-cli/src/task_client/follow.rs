@@ -61,8 +61,10 @@ pub async fn follow(
             Err(EventsError::Permanent(failure)) => return Err(failure),
         };
         if follower.failures >= FAILURES_MAX {
+            let node = client.advice();
             return Err(Failure::Runtime(format!(
-                "can't follow task {id}, which continues: {failure}; resume with `tidegate logs {id} --follow`"
+                "can't follow task {id}, which continues: {failure}; resume with \
+                 `tidegate logs{node} {id} --follow`"
             )));
         }
         if follower.failures == 1 {
@@ -131,7 +133,7 @@ pub fn verdict(view: &TaskView) -> String {
         TaskStatus::Cancelled => "was cancelled",
         other => other.name(),
     };
-    let tries = match view.attempt {
+    let tries = match view.attempts() {
         0 | 1 => String::new(),
         attempts => format!(" in {attempts} attempts"),
     };
@@ -251,7 +253,8 @@ mod tests {
         let mut observed = Observed::default();
         let failure = follow(&client, &"a".parse().unwrap(), &mut observed).await.unwrap_err();
         let text = failure.to_string();
-        assert!(text.contains("continues") && text.contains("tidegate logs a --follow"), "{text}");
+        let resume = format!("`tidegate logs --admin {address} a --follow`");
+        assert!(text.contains("continues") && text.contains(&resume), "{text}");
         assert_eq!(observed.failures, 1, "said once");
     }
 

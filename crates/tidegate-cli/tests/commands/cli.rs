@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+use super::support::{quoted_commands, shell, succeeded};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -162,6 +163,33 @@ fn a_missing_file_says_which_and_how_to_make_one() {
     std::fs::write(place.0.join("latin.toml"), b"# \xe4").unwrap();
     place.run(&["config", "check", "latin.toml"]).fails(2, &["latin.toml", "UTF-8"]);
     place.run(&["config", "check", "."]).fails(2, &["can't read"]);
+}
+
+#[test]
+fn the_commands_in_messages_about_the_configuration_work() {
+    let place = Place::new();
+    let advised = |said: &str| said[said.find("tidegate config").unwrap()..].trim().to_owned();
+    for name in ["plain.toml", "with space.toml", "./-dash.toml", "quote'd.toml"] {
+        let missing = place.run(&["config", "check", "--config", name]);
+        let init = advised(&missing.fails(2, &["make one with: "]));
+        let wrote = succeeded(&mut shell(&init, &place.0));
+        assert!(place.0.join(name).exists(), "{init}");
+        let checked = succeeded(&mut shell(&advised(&wrote), &place.0));
+        assert!(checked.starts_with("ok: "), "{checked}");
+    }
+    let wrong = place.run(&["up", "--set", "admission.high_limit"]).fails(2, &[]);
+    for line in quoted_commands(&wrong) {
+        assert!(succeeded(&mut shell(&line, &place.0)).contains("admission.high_limit"), "{line}");
+    }
+    for line in ["tidegate config check", "tidegate config show", "tidegate config init -"] {
+        succeeded(&mut shell(line, &place.0));
+    }
+    for command in ["sim", "drill"] {
+        let unknown = place.run(&[command, "no_such_scenario"]).fails(2, &["--list"]);
+        let list = format!("tidegate {command} --list");
+        assert!(unknown.contains(&list), "{unknown}");
+        assert!(succeeded(&mut shell(&list, &place.0)).contains("low_flood"));
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+use super::support::{commands_to_try, shell, succeeded};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -25,6 +26,7 @@ struct Ingest {
     child: Child,
     out: BufReader<ChildStdout>,
     admin: String,
+    banner: String,
 }
 
 /// Where one runs, again and again.
@@ -83,7 +85,7 @@ impl Place {
         }
         let line = banner.lines().find(|line| line.trim_start().starts_with("operators")).unwrap();
         let admin = line.split_whitespace().nth(1).unwrap().to_owned();
-        Some(Ingest { child, out, admin })
+        Some(Ingest { child, out, admin, banner })
     }
 }
 
@@ -402,4 +404,18 @@ fn usage_of_more_tenants_than_a_page_has_is_shown_whole() {
     let output = command.args(stopped).current_dir(&place.folder).output().unwrap();
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["rows"].as_array().unwrap().len(), TENANTS);
+}
+
+#[test]
+fn what_it_says_to_try_works() {
+    let place = Place::new("tries");
+    let ingest = place.start();
+    let lines = commands_to_try(&ingest.banner);
+    assert_eq!(lines.len(), 2, "{}", ingest.banner);
+    succeeded(&mut shell(&lines[0], &place.folder));
+    let usage = succeeded(&mut shell(&lines[1], &place.folder));
+    let acme = usage.lines().find(|line| line.starts_with("acme")).unwrap();
+    assert_eq!(acme.split_whitespace().nth(1), Some("1"), "one record: {usage}");
+    ingest.tell("kill", &["-TERM", "PID"]);
+    assert_eq!(ingest.end(), Some(0));
 }

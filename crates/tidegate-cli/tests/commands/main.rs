@@ -9,6 +9,7 @@ mod cli;
 mod ingest;
 mod mock;
 mod own_ports;
+mod readme;
 mod sealed_env;
 mod send;
 mod service_manager;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use super::support::{banner, banner_url, refused};
+use super::support::{banner, banner_url, commands_to_try, refused, shell};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::io::BufReader;
 use std::os::unix::fs::PermissionsExt as _;
@@ -214,6 +214,27 @@ fn a_worker_behind_tls_runs_the_tasks_of_a_manager() {
         folder.command(&["submit", "--admin", &admin, "--ca", "ca.pem", "--runtime", "sh"]);
     let submit = submit.args(["--code", "print hello", "--wait"]).env("TIDEGATE_TOKEN", OPERATOR);
     succeeded(&submit.output().unwrap());
+}
+
+#[test]
+fn what_a_banner_says_to_try_works_with_tls_and_certificates() {
+    let folder = Folder::new(&["node", "me"]);
+    let mut worker = folder.command(&["worker", "--executor", "mock", "--listen", "127.0.0.1:0"]);
+    worker.args(["--tls-cert", "node.pem", "--tls-key", "node.key", "--tls-client-ca", "ca.pem"]);
+    let worker = folder.start(worker.env("TIDEGATE_WORKER_TOKEN", WORKER));
+    let lines = commands_to_try(&worker.banner);
+    assert_eq!(lines.len(), 3, "{}", worker.banner);
+    for line in lines {
+        let mut command = shell(&line, &folder.0);
+        succeeded(&command.env("TIDEGATE_WORKER_TOKEN", WORKER).output().unwrap());
+    }
+    let node = folder.node("client_ca = \"ca.pem\"", &["--set", "tasks.executor=mock"]);
+    let lines = commands_to_try(&node.banner);
+    assert_eq!(lines.len(), 4, "{}", node.banner);
+    for line in lines {
+        let mut command = shell(&line, &folder.0);
+        succeeded(&command.env("TIDEGATE_TOKEN", OPERATOR).output().unwrap());
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use super::support::{banner, banner_url, curl, signal};
+use super::support::{banner, banner_url, commands_to_try, curl, shell, signal, succeeded};
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -138,16 +138,19 @@ fn with_no_upstream_one_command_shows_it_working_and_says_that_mocks_answer() {
 
 #[test]
 fn everything_that_the_banner_says_to_try_works() {
-    let up = Up::start(&[]);
-    let lines: Vec<_> =
-        up.banner.lines().filter(|line| line.trim_start().starts_with("curl")).collect();
-    assert_eq!(lines.len(), 4, "{}", up.banner);
+    // Runtimes are looked for in the path.
+    let (listen, path) = (["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"], "PATH");
+    let up = Up::spawn(command(&listen, &[]).env(path, std::env::var_os(path).unwrap()));
+    let lines = commands_to_try(&up.banner);
+    assert_eq!(lines.len(), 5, "{}", up.banner);
+    assert!(lines[4].starts_with("tidegate submit --admin http://127.0.0.1:"), "{}", lines[4]);
     let mut said = String::new();
     for line in lines {
-        let output = Command::new("sh").args(["-c", line.trim()]).output().unwrap();
-        assert!(output.status.success() && !output.stdout.is_empty(), "{line}");
-        said += &String::from_utf8_lossy(&output.stdout);
+        let out = succeeded(&mut shell(&line, &std::env::temp_dir()));
+        assert!(!out.is_empty(), "{line}");
+        said += &out;
     }
+    assert!(said.ends_with("hello\n"), "the output of the task: {said}");
     assert!(said.contains("chat.completion.chunk") && said.contains("data: [DONE]"), "{said}");
 }
 

@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use super::support::{banner, banner_url, curl, refused, signal};
+use super::support::{
+    banner, banner_url, commands_to_try, curl, refused, shell, signal, succeeded,
+};
 use std::io::{BufReader, Read};
 use std::net::TcpListener;
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -134,6 +136,20 @@ fn the_code_that_it_says_to_try_runs() {
             "{args:?}: {view}"
         );
     }
+}
+
+#[test]
+fn what_it_says_to_try_works_with_a_token() {
+    let token = [("TIDEGATE_WORKER_TOKEN", "tg_worker-0123456789")];
+    let worker = Worker::start_with(&["--executor", "mock"], &token);
+    let lines = commands_to_try(&worker.banner);
+    assert_eq!(lines.len(), 3, "{}", worker.banner);
+    let folder = std::env::temp_dir();
+    for line in &lines {
+        succeeded(shell(line, &folder).envs(token));
+        assert!(!shell(line, &folder).output().unwrap().status.success(), "no token: {line}");
+    }
+    assert!(!worker.banner.contains(token[0].1), "the token itself is not shown");
 }
 
 #[test]

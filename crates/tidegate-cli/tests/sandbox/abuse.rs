@@ -1,7 +1,12 @@
 //! Tasks that exceed their limits.
 
-use crate::bench::{Bench, Mode, OUTPUT_BYTES_MAX, Ran, runs, unique};
-use tidegate::task::{EndReason, TaskOutcome};
+use crate::bench::{
+    Bench, Mode, OUTPUT_BYTES_MAX, Ran, config, runs, small, unique, wait_until, within, work,
+};
+use std::time::{Duration, Instant};
+use tidegate::task::{EndReason, OutputStream, TaskOutcome};
+use tidegate_server::tasks::execution::{OutputSink, ProgressSink, StopSignal};
+use tidegate_server::tasks::sandbox::{ProcessConfig, RuntimeConfig};
 
 const MODES: [Mode; 2] = [Mode::All, Mode::NoBubblewrap];
 const EVERY_MODE: [Mode; 3] = [Mode::All, Mode::NoBubblewrap, Mode::WatcherOnly];
@@ -145,4 +150,68 @@ async fn files_that_are_small_and_many() {
                 for _ in range(4):\n    tempfile.NamedTemporaryFile(delete=False).write(bytes(4 << 20))\n\
                 time.sleep(30)";
     assert_stopped(&EVERY_MODE, "python", code, EndReason::FileLimit).await;
+}
+
+#[tokio::test]
+async fn files_that_are_deleted_and_still_open() {
+    // Each is shorter than the kernel's limit for one file, and none has a name.
+    let code = "import tempfile, time\n\
+                files = [tempfile.TemporaryFile() for _ in range(4)]\n\
+                for f in files: f.write(bytes(4 << 20)); f.flush()\n\
+                time.sleep(30)";
+    assert_stopped(&EVERY_MODE, "python", code, EndReason::FileLimit).await;
+    let code = "import os, time\n\
+                for n in range(4):\n\
+                \x20   if os.fork() == 0:\n\
+                \x20       f = open(f'f{n}', 'wb'); os.unlink(f.name)\n\
+                \x20       f.write(bytes(4 << 20)); f.flush(); time.sleep(30)\n\
+                time.sleep(30)";
+    assert_stopped(&EVERY_MODE, "python", code, EndReason::FileLimit).await;
+}
+
+#[tokio::test]
+async fn a_deleted_file_that_many_processes_share_counts_once() {
+    let code = "import os, tempfile, time\n\
+                f = tempfile.TemporaryFile(); f.write(bytes(5 << 20)); f.flush()\n\
+                for _ in range(6):\n    if os.fork() == 0: time.sleep(1); os._exit(0)\n\
+                for _ in range(6): os.wait()\n\
+                print('done')";
+    for mode in EVERY_MODE {
+        let ran = Bench::new(mode).await.run("python", code).await;
+        assert_eq!(ran.out, "done\n", "{mode:?} {}", ran.story());
+    }
+}
+
+#[tokio::test]
+async fn the_end_does_not_wait_for_the_removal_of_many_folders() {
+    let code = "import os\n\
+                for n in range(200):\n\
+                \x20   os.mkdir(f'{n}')\n\
+                \x20   for m in range(200): os.mkdir(f'{n}/{m}')\n\
+                print('made', flush=True)";
+    let python = RuntimeConfig {
+        files_max: 1_000_000,
+        file_bytes_max: 1 << 30,
+        ..small(RuntimeConfig::python())
+    };
+    let bench = Bench::with(ProcessConfig { runtimes: vec![python], ..config(Mode::All) }).await;
+    let (sink, progress) = (OutputSink::new(OUTPUT_BYTES_MAX), ProgressSink::new());
+    let (_switch, stop) = StopSignal::new();
+    let work = work("python", code);
+    let made = async {
+        while sink.text(OutputStream::Stdout).is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Instant::now()
+    };
+    let (ending, made) =
+        tokio::join!(within(bench.runner.run(&work, &sink, &progress, stop)), made);
+    let ended = Instant::now();
+    assert_eq!(ending.outcome, TaskOutcome::Succeeded, "{ending:?}");
+    assert_eq!(bench.work_folders(), [""; 0], "its folder is out of the way");
+    let next = bench.run("python", "print(1)").await;
+    assert_eq!(next.out, "1\n", "{}", next.story());
+    wait_until("everything is swept", || bench.unswept() == 0);
+    let (waited, swept) = (ended - made, ended.elapsed());
+    assert!(waited < swept, "the end came after {waited:?}, the removal took {swept:?}");
 }

@@ -176,10 +176,30 @@ impl Bench {
         assert_eq!(ran.out, "42\n", "{:?} {}", ran.ending, ran.err);
         assert_eq!(ran.ending.exit_code, Some(0));
         assert_eq!(ran.ending.stopped, [""; 0]);
+        wait_until("earlier processes are swept", || {
+            fs::read_dir(&self.folder).unwrap().count() == 1
+        });
+        assert_eq!(self.work_folders(), [""; 0], "of tasks that have ended");
+        wait_until("everything is swept", || self.unswept() == 0);
+    }
+
+    /// Names of the work folders of tasks that run.
+    pub fn work_folders(&self) -> Vec<String> {
+        let names = fs::read_dir(self.life()).unwrap().flatten().map(|entry| entry.file_name());
+        let names = names.map(|name| name.into_string().unwrap());
+        names.filter(|name| !["lock", "swept"].contains(&name.as_str())).collect()
+    }
+
+    /// Number of the folders that wait for their removal.
+    pub fn unswept(&self) -> usize {
+        fs::read_dir(self.life().join("swept")).unwrap().count()
+    }
+
+    /// Folder of this process.
+    fn life(&self) -> PathBuf {
         let lives: Vec<_> = fs::read_dir(&self.folder).unwrap().flatten().collect();
-        assert_eq!(lives.len(), 1);
-        let left: Vec<_> = fs::read_dir(lives[0].path()).unwrap().flatten().collect();
-        assert_eq!(left.len(), 1, "only its lock is left: {left:?}");
+        assert_eq!(lives.len(), 1, "{lives:?}");
+        lives[0].path()
     }
 }
 

@@ -73,6 +73,24 @@ async fn a_write_outside_of_the_work_folder() {
 }
 
 #[tokio::test]
+async fn a_denial_that_is_not_the_sandbox_s() {
+    for mode in MODES {
+        let bench = Bench::new(mode).await;
+        for (code, exit_code) in [
+            ("echo x > secret; chmod 000 secret; cat secret", 1),
+            ("echo x > secret; chmod 000 secret; cat $HOME/secret", 1),
+            ("echo x > tool; ./tool", 126),
+            ("echo 'git@example.org: Permission denied (publickey).' >&2; exit 255", 255),
+        ] {
+            let ran = bench.run("sh", code).await;
+            assert_eq!(ran.ending.reason, EndReason::Exit, "{mode:?} {code} {}", ran.story());
+            assert_eq!(ran.ending.exit_code, Some(exit_code), "{mode:?} {}", ran.story());
+            assert!(ran.ending.message.contains("Permission denied"), "{mode:?} {}", ran.story());
+        }
+    }
+}
+
+#[tokio::test]
 async fn its_code_is_not_its_own_to_change() {
     for mode in MODES {
         let ran = Bench::new(mode).await.run("python", "open(__file__, 'a').write('x')").await;

@@ -29,7 +29,7 @@ async fn a_task_gets_its_arguments_and_variables_and_nothing_else() {
         let bench = Bench::new(mode).await;
         let ran = bench.run_work(&work).await;
         let variables = "['GREETING', 'HOME', 'LANG', 'PATH', 'PYTHONDONTWRITEBYTECODE', \
-                         'PYTHONUNBUFFERED', 'TIDEGATE_WORK', 'TMPDIR']";
+                         'PYTHONUNBUFFERED', 'TIDEGATE_PROGRESS_FD', 'TIDEGATE_WORK', 'TMPDIR']";
         let expected = format!("['a b', 'ç'] hello True\n{variables}\n");
         assert_eq!(ran.out, expected, "{mode:?} {}", ran.story());
         assert_eq!(ran.err, "to the other\n");

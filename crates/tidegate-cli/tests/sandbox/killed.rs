@@ -69,10 +69,7 @@ async fn nobody_waits_any_more() {
             started = tokio::time::timeout(PATIENCE, started) => started.unwrap(),
         }
         wait_until("the task is gone", || !runs(&mark));
-        wait_until("and so is its folder", || {
-            let life = fs::read_dir(&bench.folder).unwrap().flatten().next().unwrap();
-            fs::read_dir(life.path()).unwrap().count() == 1
-        });
+        wait_until("and so is its folder", || bench.work_folders().is_empty());
         bench.assert_healthy().await;
     }
 }

@@ -13,7 +13,9 @@ mod step;
 pub use ending::{EndReason, Ending, TaskOutcome};
 pub use id::{ExecutionKey, IdError, TaskId};
 pub use output::{OutputChunk, OutputStream};
-pub use runtime::{find_runtime, runtime_hint};
+pub use runtime::find_runtime;
+#[cfg(feature = "ingest")]
+pub use runtime::runtime_hint;
 pub use spec::{SpecError, TaskLimits, TaskSpec};
 pub use state::{TaskAssignment, TaskState, TaskStatus};
 pub use step::{StaleEvent, TaskEvent};

@@ -1,3 +1,4 @@
+#[cfg(feature = "ingest")]
 use crate::suggestion::nearest;
 
 /// Finds the runtime that a task names: the one of that name, or without the version at the end of it, as
@@ -32,6 +33,7 @@ where
 /// assert_eq!(runtime_hint("pyhton", &known), "; did you mean \"python\"? available: python, sh");
 /// assert_eq!(runtime_hint("cobol", &known), "; available: python, sh");
 /// ```
+#[cfg(feature = "ingest")]
 #[must_use]
 pub fn runtime_hint(given: &str, known: &[String]) -> String {
     let meant = nearest(given, known.iter().map(String::as_str));

@@ -20,6 +20,10 @@ pub struct TaskState {
     pub client: Option<Box<str>>,
     /// Number of the last attempt, from 1; 0 before the first.
     pub attempt: u32,
+    /// Attempt numbers under which nothing is known to have started: no executor accepted the attempt, or a
+    /// restarted manager passed the number over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u32,
     /// Attempts that failed by themselves.
     pub failures: u32,
     /// Attempts lost with their executor.
@@ -89,6 +93,7 @@ impl TaskState {
             owner: owner.into(),
             client: None,
             attempt: 0,
+            skipped: 0,
             failures: 0,
             losses: 0,
             assignment: None,
@@ -101,6 +106,17 @@ impl TaskState {
             ending: None,
         }
     }
+
+    /// Passes over the number of the next attempt, which an earlier process may have used.
+    pub fn skip_attempt(&mut self) {
+        self.attempt += 1;
+        self.skipped += 1;
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 // === impl TaskStatus ===

@@ -103,6 +103,7 @@ impl TaskState {
                     return Err(stale);
                 }
                 next.assignment = None;
+                next.skipped += 1;
                 next.end_if_cancelled(now_ms);
             }
             TaskEvent::Accepted { attempt, fence } => {
@@ -327,6 +328,15 @@ mod tests {
         ] {
             assert_eq!(running.after(&event, &spec(5), 9).unwrap().status, status, "{event:?}");
         }
+    }
+
+    #[test]
+    fn an_attempt_that_no_executor_accepted_has_a_number_and_is_not_counted() {
+        let refused = [dispatching(), TaskEvent::Refused { attempt: 1 }, dispatching()];
+        let state = run(&refused, 0).unwrap();
+        assert_eq!((state.attempt, state.skipped), (2, 1));
+        let lost = run(&[dispatching(), TaskEvent::Lost { attempt: 1 }], 0).unwrap();
+        assert_eq!((lost.attempt, lost.skipped), (1, 0), "it may have run");
     }
 
     #[test]

@@ -36,6 +36,26 @@ fn queued_tasks_are_run_after_a_restart() {
     });
 }
 
+/// Whatever number its first attempt gets.
+#[test]
+fn a_task_that_never_started_has_no_attempts_after_restarts() {
+    let folder = TempFolder::new("untried");
+    // No slot: it waits.
+    let node = Node::start(&folder, 0, ManagerSettings::default());
+    let id = node.run(node.submit("waits", "print x"));
+    node.shutdown();
+    for _ in 0..2 {
+        let node = Node::start(&folder, 0, ManagerSettings::default());
+        let view = node.run(node.until(&id, |view| view.queue_position.is_some()));
+        assert_eq!((view.status, view.attempts()), (TaskStatus::Queued, 0), "{view:?}");
+        node.shutdown();
+    }
+    let node = Node::start(&folder, 1, ManagerSettings::default());
+    let view = node.run(node.until_over(&id));
+    let tried = (view.status, view.attempts(), view.failures, view.losses);
+    assert_eq!(tried, (TaskStatus::Succeeded, 1, 0, 0), "{view:?}");
+}
+
 #[test]
 fn ended_tasks_are_deleted_after_the_retention_time() {
     let folder = TempFolder::new("retention");

@@ -3,6 +3,7 @@ use crate::config_loader::{self, LoadedConfig};
 use crate::failure::Failure;
 use crate::output_file;
 use crate::settings_flags::SettingFlags;
+use crate::terminal::shell_path;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use tidegate_server::config::{Config, init_file, show_json, show_text};
@@ -38,7 +39,8 @@ fn init(path: &Path, force: bool) -> Result<(), Failure> {
             _ => format!("can't write {shown}: {error}"),
         })
     })?;
-    print(&format!("wrote {shown}; check it after changes: tidegate config check {shown}\n"))
+    let word = shell_path(path);
+    print(&format!("wrote {shown}; check it after changes: tidegate config check {word}\n"))
 }
 
 fn check(path: Option<&Path>, settings: &SettingFlags) -> Result<(), Failure> {

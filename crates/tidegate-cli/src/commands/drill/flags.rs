@@ -8,7 +8,7 @@ Examples:
   tidegate drill --list                                 lists the scenarios
   tidegate drill load_sweep --short                     on a test bed: a gateway and mock upstreams
   tidegate drill load_sweep --html sweep.html           report with charts as an HTML file
-  tidegate drill my.toml --target http://127.0.0.1:8000 on a running gateway or any HTTP service
+  tidegate drill my.toml --target http://127.0.0.1:8000  on a running gateway or any HTTP service
   tidegate drill slow_upstream --target http://127.0.0.1:8000 \\
       --upstreams http://127.0.0.1:9000,http://127.0.0.1:9001
                                                         with faults, in mocks with --faults

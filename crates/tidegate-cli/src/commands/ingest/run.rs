@@ -21,16 +21,17 @@ pub fn run(flags: &IngestFlags) -> Result<ExitCode, Failure> {
     let node = IngestNode::start(&config)?;
     let admin = node.admin_address();
     let scheme = if config.listen.admin_tls.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{admin}");
     // A closed standard output is no reason to stop.
     let _ = writeln!(
         io::stdout(),
-        "tidegate {} ingests usage records\n\n{}{}  operators  {scheme}://{admin}  (/health/live /health/ready \
+        "tidegate {} ingests usage records\n\n{}{}  operators  {url}  (/health/live /health/ready \
          /metrics /v1/stats /v1/usage)\n\n{}\nCtrl-C drains and stops; a second Ctrl-C stops at \
          once.",
         env!("CARGO_PKG_VERSION"),
         Ports { view: node.view(), config: &config.ingest },
         State { config: &config, earlier: &earlier },
-        Tries { view: node.view(), admin: &admin.to_string() },
+        Tries { view: node.view(), config: &config, admin: &url },
     );
     let pulse = node.pulse();
     Ok(until_signal.then(

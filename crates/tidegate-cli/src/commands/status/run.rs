@@ -66,7 +66,7 @@ impl TaskObserver for Lines {
 fn details(view: &TaskView, now_ms: u64) -> String {
     let at = |ms: u64| format!("{}, {}", moment(ms), ago(ms, now_ms));
     let some = |text: String| (!text.is_empty()).then_some(text);
-    let attempts = match (view.attempt, view.failures, view.losses) {
+    let attempts = match (view.attempts(), view.failures, view.losses) {
         (0, ..) => "none yet".to_owned(),
         (all, failed, 0) => format!("{all}, {failed} failed"),
         (all, failed, lost) => format!("{all}, {failed} failed, {lost} lost with their executor"),

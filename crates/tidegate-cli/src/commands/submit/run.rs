@@ -30,6 +30,8 @@ struct Waiter<'a> {
     /// Output of the latest attempt, for JSON.
     collected: Option<Vec<OutputChunk>>,
     attempt: u32,
+    /// Attempts that failed or were lost.
+    ended: u32,
 }
 
 /// `tidegate submit`.
@@ -137,15 +139,16 @@ async fn wait(
 ) -> Result<ExitCode, Failure> {
     let progress = Progress::new(false);
     let collected = flags.json.then(Vec::new);
-    let mut waiter = Waiter { progress: &progress, collected, attempt: 0 };
+    let mut waiter = Waiter { progress: &progress, collected, attempt: 0, ended: 0 };
     let mut signals = Signals::listen().map_err(|error| Failure::Runtime(error.to_string()))?;
     let over = tokio::select! {
         over = follow(client, &view.id, &mut waiter) => over,
         () = signals.next() => {
             progress.finish();
-            let id = &view.id;
+            let (id, node) = (&view.id, client.advice());
             progress.say(&format!(
-                "task {id} continues: `tidegate logs {id} --follow` shows its output, `tidegate cancel {id}` stops it"
+                "task {id} continues: `tidegate logs{node} {id} --follow` shows its output, \
+                 `tidegate cancel{node} {id}` stops it"
             ));
             return Ok(ExitCode::from(exit_code::INTERRUPTED));
         }
@@ -184,12 +187,13 @@ fn task_exit_code(view: &TaskView) -> u8 {
 impl TaskObserver for Waiter<'_> {
     fn status(&mut self, view: &TaskView) {
         self.progress.show(view);
-        if view.status == TaskStatus::Queued && view.attempt > self.attempt {
+        let ended = view.failures + view.losses;
+        if view.status == TaskStatus::Queued && ended > self.ended {
             // The task is queued again after an attempt.
-            self.attempt = view.attempt;
+            (self.attempt, self.ended) = (view.attempt, ended);
             let why =
                 format::end_reason(view).unwrap_or_else(|| "its executor was lost".to_owned());
-            self.progress.say(&format!("attempt {} failed: {why}", view.attempt));
+            self.progress.say(&format!("attempt {} failed: {why}", view.attempts()));
         }
     }
 
@@ -286,7 +290,8 @@ mod tests {
     #[test]
     fn json_has_the_output_of_the_latest_attempt() {
         let progress = Progress::new(true);
-        let mut waiter = Waiter { progress: &progress, collected: Some(Vec::new()), attempt: 0 };
+        let mut waiter =
+            Waiter { progress: &progress, collected: Some(Vec::new()), attempt: 0, ended: 0 };
         let chunk = |stream, text: &str| OutputChunk { stream, text: text.to_owned() };
         waiter.output(1, &chunk(OutputStream::Stdout, "first"));
         waiter.output(2, &chunk(OutputStream::Stdout, "a"));

@@ -65,7 +65,7 @@ fn row(view: &TaskView, now_ms: u64) -> Vec<String> {
         printable(&view.runtime),
         view.priority.to_string(),
         span(now_ms.saturating_sub(view.submitted_ms)),
-        view.attempt.to_string(),
+        view.attempts().to_string(),
         view.executor.as_deref().map_or_else(|| "-".to_owned(), printable),
         if cut { format!("{shown}…") } else { shown },
     ]

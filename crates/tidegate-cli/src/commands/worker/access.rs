@@ -4,7 +4,7 @@ use tidegate_server::config::{TlsFiles, TokenDigest};
 use tidegate_server::tasks::executor::WorkerAccess;
 
 /// Variable with the token that managers must send.
-const TOKEN_VARIABLE: &str = "TIDEGATE_WORKER_TOKEN";
+pub const TOKEN_VARIABLE: &str = "TIDEGATE_WORKER_TOKEN";
 /// Length of a token, as in the configuration of a node.
 const TOKEN_CHARS: std::ops::RangeInclusive<usize> = 16..=512;
 

@@ -5,6 +5,7 @@
 mod access;
 mod executor;
 mod flags;
+mod report;
 mod run;
 mod session;
 

@@ -1,6 +1,7 @@
 use super::flags::WorkerFlags;
+use super::report::{refuse, report};
 use super::{access, executor, session};
-use crate::banner::Sandbox;
+use crate::banner::{Sandbox, curl_flags};
 use crate::failure::Failure;
 use crate::shutdown::UntilSignal;
 use crate::{descriptor_limit, logging};
@@ -11,12 +12,14 @@ use std::time::Duration;
 use tidegate_server::config::{LogConfig, LogFormat};
 use tidegate_server::tasks::execution::CapacityReport;
 use tidegate_server::tasks::executor::{
-    CONNECTIONS_MAX, Drained, ExecutorConfigError, Worker, WorkerError, worker_config_errors,
+    CONNECTIONS_MAX, Worker, WorkerError, worker_config_errors,
 };
 
 /// Start banner of `tidegate worker`: addresses, slots, runtimes, sandbox and examples.
 struct Banner {
     url: String,
+    /// Flags that curl needs for this port.
+    flags: String,
     capacity: CapacityReport,
 }
 
@@ -33,6 +36,9 @@ pub fn run(flags: &WorkerFlags) -> Result<ExitCode, Failure> {
     let until_signal = UntilSignal::listen()?;
     let runner = executor::runner(flags)?;
     descriptor_limit::raise(CONNECTIONS_MAX as usize);
+    let asks_certificate = access.tls.as_ref().is_some_and(|files| files.client_ca.is_some());
+    let token = access.token.is_some().then_some(access::TOKEN_VARIABLE);
+    let curl = curl_flags(access.tls.is_some(), asks_certificate, token);
     let scheme = if access.tls.is_some() { "https" } else { "http" };
     let worker = Worker::start_with(flags.listen, access, config, runner);
     let worker = worker.map_err(|error| match error {
@@ -41,7 +47,7 @@ pub fn run(flags: &WorkerFlags) -> Result<ExitCode, Failure> {
         WorkerError::Bind { .. } | WorkerError::System(_) => Failure::Runtime(error.to_string()),
     })?;
     let url = format!("{scheme}://{}", worker.address());
-    let banner = Banner { url, capacity: worker.executor().capacity() };
+    let banner = Banner { url, flags: curl, capacity: worker.executor().capacity() };
     // A closed standard output is no reason to stop.
     let _ = writeln!(io::stdout(), "{banner}");
     let grace = Duration::from_millis(flags.grace_ms);
@@ -49,38 +55,11 @@ pub fn run(flags: &WorkerFlags) -> Result<ExitCode, Failure> {
     Ok(until_signal.then(grace, move || pulse.silence(), move || report(worker.shutdown(grace))))
 }
 
-pub(super) fn refuse(errors: &[ExecutorConfigError]) -> Result<(), Failure> {
-    let text: Vec<_> = errors.iter().map(|error| format!("\n  --{error}")).collect();
-    match text.len() {
-        0 => Ok(()),
-        1 => Err(Failure::Usage(format!("1 error in the flags:{}", text.concat()))),
-        many => Err(Failure::Usage(format!("{many} errors in the flags:{}", text.concat()))),
-    }
-}
-
-/// Logs the result of the drain; returns the exit code.
-pub(super) fn report(drained: Drained) -> ExitCode {
-    match drained {
-        Drained { stopped: 0, .. } => {
-            tracing::info!("drained: all executions have finished");
-            ExitCode::SUCCESS
-        }
-        Drained { stopped, left: 0 } => {
-            tracing::warn!(stopped, "grace time exceeded: running executions were stopped");
-            ExitCode::FAILURE
-        }
-        Drained { stopped, left } => {
-            tracing::error!(stopped, left, "executions did not stop after they were killed");
-            ExitCode::FAILURE
-        }
-    }
-}
-
 // === impl Banner ===
 
 impl fmt::Display for Banner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, capacity } = self;
+        let Self { url, flags, capacity } = self;
         let runtimes = match capacity.runtimes.is_empty() {
             true => "any runtime".to_owned(),
             false => capacity.runtimes.join(", "),
@@ -99,9 +78,10 @@ impl fmt::Display for Banner {
             _ => "print(6 * 7)",
         };
         writeln!(f, "Try:")?;
-        writeln!(f, "  curl -s {url}/capacity")?;
-        writeln!(f, "  curl -s {url}/execute -d '{{\"eval_id\": \"one\", \"code\": \"{code}\"}}'")?;
-        writeln!(f, "  curl -s '{url}/executions/one?wait_ms=1000'")?;
+        let body = format!("{{\"eval_id\": \"one\", \"code\": \"{code}\"}}");
+        writeln!(f, "  curl -s{flags} {url}/capacity")?;
+        writeln!(f, "  curl -s{flags} {url}/execute -d '{body}'")?;
+        writeln!(f, "  curl -s{flags} '{url}/executions/one?wait_ms=1000'")?;
         writeln!(f)?;
         write!(f, "Ctrl-C drains and stops; a second Ctrl-C stops at once.")
     }

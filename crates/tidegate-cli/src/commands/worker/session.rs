@@ -1,6 +1,6 @@
 use super::executor;
 use super::flags::{Tls, WorkerFlags};
-use super::run::{refuse, report};
+use super::report::{refuse, report};
 use crate::banner::Sandbox;
 use crate::failure::Failure;
 use crate::logging;

@@ -152,8 +152,8 @@ pub struct ExecutionQuery {
 /// Response of `GET /executions/{id}?wait_ms=…&after=…&progress=…&fence=…`.
 ///
 /// With `wait_ms` the executor delays the response by at most so long, until the state changes, or there is output
-/// after `after` or progress above the version `progress`. The request renews the execution's lease, unless `fence`
-/// is given and is another's.
+/// after `after` or progress above the version `progress`. The request renews the execution's lease, unless
+/// `fence` is given and is another's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExecutionView {
     /// `eval_id@attempt`.

@@ -42,6 +42,7 @@ pub(crate) fn view(id: &str) -> TaskView {
         args: Vec::new(),
         env: Vec::new(),
         attempt: 0,
+        skipped: 0,
         failures: 0,
         losses: 0,
         submitted_ms: 1,

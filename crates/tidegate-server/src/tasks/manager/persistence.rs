@@ -12,7 +12,7 @@ pub(super) enum Persisted {
     /// The store has the state.
     Yes,
     /// The store has a newer state of another writer: this one.
-    Overtaken(Option<TaskState>),
+    Overtaken(Option<Box<TaskState>>),
     /// The store failed in every try.
     Failed(String),
 }
@@ -34,7 +34,9 @@ pub(super) async fn persist<S: TaskStore>(
         match store.persist(change, durability).await {
             Ok(ChangeOutcome::Yes) => return Persisted::Yes,
             Ok(ChangeOutcome::Conflict(Some(stored))) if stored == *state => return Persisted::Yes,
-            Ok(ChangeOutcome::Conflict(stored)) => return Persisted::Overtaken(stored),
+            Ok(ChangeOutcome::Conflict(stored)) => {
+                return Persisted::Overtaken(stored.map(Box::new));
+            }
             // Permanent: better without its output than not at all.
             Err(StoreError::Refused(why)) => {
                 tracing::error!(task = %id, why, "the store refuses a state of a task");

@@ -1,3 +1,4 @@
+use super::access_rules::AccessRules;
 use super::config::Network;
 use super::launch::{Breach, Ended, Exit};
 use crate::tasks::execution::StopReason;
@@ -59,7 +60,8 @@ pub(super) struct Facts {
     /// Final report of the supervisor. `None` when the supervisor was gone before.
     pub(super) ended: Option<Ended>,
     pub(super) tail: Tail,
-    pub(super) network: Network,
+    /// Access that the task had.
+    pub(super) rules: AccessRules,
     /// Orphan processes that were killed after their supervisor was gone.
     pub(super) orphans: u32,
 }
@@ -121,7 +123,7 @@ impl Facts {
             },
             Exit::Code(code) => {
                 let text = self.tail.text();
-                let symptom = || last_symptom(&text).filter(|reason| self.is_possible(*reason));
+                let symptom = || self.last_symptom(&text);
                 let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
                 let last: String = last.unwrap_or_default().chars().take(LAST_LINE_CHARS).collect();
                 match self.signal_reason(code - SHELL_SIGNAL).or_else(symptom) {
@@ -138,14 +140,25 @@ impl Facts {
             libc::SIGXCPU => Some(EndReason::CpuLimit),
             libc::SIGXFSZ => Some(EndReason::FileLimit),
             // Only network sockets are filtered with a kill; other calls fail.
-            libc::SIGSYS if self.network == Network::Deny => Some(EndReason::NetworkDenied),
+            libc::SIGSYS if self.rules.network == Network::Deny => Some(EndReason::NetworkDenied),
             libc::SIGSYS => Some(EndReason::CallDenied),
             _ => None,
         }
     }
 
-    fn is_possible(&self, reason: EndReason) -> bool {
-        reason != EndReason::NetworkDenied || self.network != Network::Allow
+    /// Reason that the last known symptom in a text stands for, if the sandbox can have caused it.
+    fn last_symptom(&self, text: &str) -> Option<EndReason> {
+        let found = SYMPTOMS.iter().filter_map(|(phrase, reason)| {
+            let at = text.rfind(phrase)?;
+            Some((at, *phrase, *reason))
+        });
+        let (at, phrase, reason) = found.max_by_key(|(at, ..)| *at)?;
+        let possible = match reason {
+            EndReason::NetworkDenied => self.rules.network != Network::Allow,
+            EndReason::WriteDenied => self.rules.deny_path_at(text, at, phrase),
+            _ => true,
+        };
+        possible.then_some(reason)
     }
 
     /// The ending when the supervisor ended without a final report.
@@ -192,12 +205,6 @@ fn of_cause(cause: Cause) -> Ending {
     Ending::new(outcome, reason).because(message)
 }
 
-/// Reason that the last known symptom in a text stands for.
-fn last_symptom(text: &str) -> Option<EndReason> {
-    let found = SYMPTOMS.iter().filter_map(|(phrase, reason)| Some((text.rfind(phrase)?, *reason)));
-    found.max_by_key(|(at, _)| *at).map(|(_, reason)| reason)
-}
-
 fn explain(reason: EndReason) -> &'static str {
     match reason {
         EndReason::CpuLimit => "it exceeded its CPU limit",
@@ -219,8 +226,10 @@ mod tests {
         let mut tail = Tail::default();
         tail.push(stderr.as_bytes());
         let ended = Some(Ended { exit, leftovers: 0, breach: None, stop_requested: false });
-        let (cause, failed, network) = (None, None, Network::Deny);
-        Facts { cause, started: true, failed, ended, tail, network, orphans: 0 }
+        let writable = vec!["/task".into()];
+        let rules = AccessRules { network: Network::Deny, writable, confined: true };
+        let (cause, failed) = (None, None);
+        Facts { cause, started: true, failed, ended, tail, rules, orphans: 0 }
     }
 
     #[test]
@@ -253,6 +262,9 @@ mod tests {
             ("terminate called after throwing 'std::bad_alloc'", EndReason::MemoryLimit),
             ("unshare: Operation not permitted", EndReason::CallDenied),
             ("OSError: [Errno 101] Network is unreachable", EndReason::NetworkDenied),
+            ("cat: /srv/x: Permission denied", EndReason::WriteDenied),
+            ("cat: /task/x: Permission denied", EndReason::Exit),
+            ("git@example.org: Permission denied (publickey).", EndReason::Exit),
             ("ValueError: 7", EndReason::Exit),
         ] {
             let ending = facts(Exit::Code(2), stderr).ending();
@@ -270,7 +282,7 @@ mod tests {
     #[test]
     fn a_task_with_network_access_is_not_reported_as_denied() {
         let mut facts = facts(Exit::Code(1), "Network is unreachable");
-        facts.network = Network::Allow;
+        facts.rules.network = Network::Allow;
         assert_eq!(facts.ending().reason, EndReason::Exit);
     }
 

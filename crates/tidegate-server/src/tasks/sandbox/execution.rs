@@ -1,4 +1,4 @@
-use super::config::Network;
+use super::access_rules::AccessRules;
 use super::ending::{Cause, Facts, Tail};
 use super::launch::{KILL, LINE_BYTES_MAX, Report, TERMINATE, send_descriptor};
 use super::progress_reader::ProgressReader;
@@ -58,7 +58,7 @@ impl Execution {
     pub(super) async fn start(
         mut command: Command,
         plan: &[u8],
-        network: Network,
+        rules: AccessRules,
         deadline: Instant,
     ) -> io::Result<Self> {
         let (control, child_end) = StdStream::pair()?;
@@ -91,7 +91,7 @@ impl Execution {
                 failed: None,
                 ended: None,
                 tail: Tail::default(),
-                network,
+                rules,
                 orphans: 0,
             },
         })

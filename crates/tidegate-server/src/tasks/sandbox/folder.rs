@@ -1,9 +1,11 @@
+use super::sweeper::Sweeper;
 use super::uids::TaskUser;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{process, thread};
@@ -12,6 +14,8 @@ use std::{process, thread};
 const PREFIX: &str = "process-";
 /// Lock file in the folder of each worker process, locked while that process lives.
 const LOCK: &str = "lock";
+/// Folder in the folder of each worker process with what waits for its removal.
+const ASIDE: &str = "swept";
 /// Attempts to remove a folder in which processes that are being killed may still write.
 const REMOVE_TRIES: u32 = 10;
 /// Interval between two attempts.
@@ -22,22 +26,22 @@ const REMOVE_EVERY: Duration = Duration::from_millis(100);
 pub(super) struct WorkFolders {
     process_folder: PathBuf,
     next: AtomicU64,
-    /// Shows other workers that this process lives; the kernel releases it with the process.
-    _lock: File,
+    sweeper: Arc<Sweeper>,
 }
 
-/// Work folder of one execution with its code. Removed on drop.
+/// Work folder of one execution with its code. Moved aside on drop, and removed in the background.
 #[derive(Debug)]
 pub(super) struct WorkFolder {
     path: PathBuf,
     /// File with the code; the task can't change it.
     pub(super) code: PathBuf,
+    sweeper: Arc<Sweeper>,
 }
 
 // === impl WorkFolders ===
 
 impl WorkFolders {
-    /// Creates the folder of this process, and removes those of ended processes.
+    /// Creates the folder of this process, and removes those of ended processes in the background.
     pub(super) fn open(base: &Path) -> io::Result<Self> {
         // Other users may pass through to their folders, but not list the content.
         create(base, 0o711)?;
@@ -47,13 +51,23 @@ impl WorkFolders {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
         let base = base.canonicalize()?;
-        remove_ended_processes(&base);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let process_folder = base.join(format!("{PREFIX}{}-{}", process::id(), now.as_nanos()));
         create(&process_folder, 0o711)?;
         let lock = File::create_new(process_folder.join(LOCK))?;
         lock.lock()?;
-        Ok(Self { process_folder, next: AtomicU64::new(1), _lock: lock })
+        let aside = process_folder.join(ASIDE);
+        // Closed to tasks: the next task may have the user of the last.
+        create(&aside, 0o700)?;
+        let own = process_folder.clone();
+        let remove_own = move || {
+            remove(&own);
+            // Shows other workers that this process lives; the kernel releases it with the process.
+            drop(lock);
+        };
+        let first = move || remove_ended_processes(&base);
+        let sweeper = Arc::new(Sweeper::start(aside, first, remove, remove_own)?);
+        Ok(Self { process_folder, next: AtomicU64::new(1), sweeper })
     }
 
     /// Creates a work folder with this code, owned by `user` if that is not the worker's own.
@@ -66,7 +80,7 @@ impl WorkFolders {
         let path = self.process_folder.join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
         create(&path, 0o700)?;
         let file = path.join("code").join(file_name);
-        let folder = WorkFolder { path, code: file };
+        let folder = WorkFolder { path, code: file, sweeper: Arc::clone(&self.sweeper) };
         create(&folder.path.join("code"), 0o755)?;
         fs::write(&folder.code, code)?;
         fs::set_permissions(&folder.code, Permissions::from_mode(0o444))?;
@@ -87,7 +101,7 @@ impl WorkFolders {
 
 impl Drop for WorkFolders {
     fn drop(&mut self) {
-        remove(&self.process_folder);
+        self.sweeper.end();
     }
 }
 
@@ -122,7 +136,9 @@ impl WorkFolder {
 
 impl Drop for WorkFolder {
     fn drop(&mut self) {
-        remove(&self.path);
+        if let Err(left) = self.sweeper.sweep(&self.path) {
+            remove(&left);
+        }
     }
 }
 
@@ -177,6 +193,14 @@ mod tests {
         std::env::temp_dir().join(format!("tidegate-folder-{}-{name}", process::id()))
     }
 
+    fn wait_until(mut done: impl FnMut() -> bool) {
+        let start = std::time::Instant::now();
+        while !done() {
+            assert!(start.elapsed() < Duration::from_secs(60), "never");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     #[test]
     fn folders_of_ended_processes_are_removed_and_others_stay() {
         let base = base("processes");
@@ -188,7 +212,7 @@ mod tests {
         let stranger = base.join("notes");
         fs::create_dir(&stranger).unwrap();
         let own = WorkFolders::open(&base).unwrap();
-        assert!(!dead.exists());
+        wait_until(|| !dead.exists());
         assert!(busy.code.exists() && stranger.exists());
         drop((busy, other, own));
         let left: Vec<_> = fs::read_dir(&base).unwrap().collect();
@@ -210,9 +234,12 @@ mod tests {
         let done = Command::new("python3").args(["-c", script]).current_dir(folder.home()).status();
         assert!(done.unwrap().success());
         let path = folder.path().to_owned();
+        let aside = path.parent().unwrap().join(ASIDE);
         drop(folder);
-        assert!(!path.exists());
+        assert!(!path.exists(), "moved at once");
+        wait_until(|| fs::read_dir(&aside).unwrap().next().is_none());
         drop(folders);
+        assert_eq!(fs::read_dir(&base).unwrap().count(), 0);
         fs::remove_dir_all(base).unwrap();
     }
 

@@ -82,7 +82,7 @@ impl Detected {
             }
         };
         layers.node_ports = layers.decide("node_ports", used.landlock, ports)?.is_some();
-        let text = "processes, memory, CPU and files of the whole task";
+        let text = "processes, memory, CPU and files of the whole task, deleted open files too";
         layers.watcher = layers.decide("watcher", used.watcher, Ok(text.to_owned()))?.is_some();
         Ok(layers)
     }

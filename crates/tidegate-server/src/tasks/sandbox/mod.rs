@@ -18,6 +18,7 @@
 //! supervisor's standard output and error, which are pipes that the worker reads. The task's end of a third pipe,
 //! for progress, is the first thing that the worker sends over the socket.
 
+mod access_rules;
 mod bubblewrap;
 mod config;
 mod ending;
@@ -31,6 +32,7 @@ mod own_ports;
 mod progress_reader;
 mod runner;
 mod runtime;
+mod sweeper;
 mod uids;
 
 pub use config::{LayerUse, Layers, Network, ProcessConfig, RuntimeConfig};

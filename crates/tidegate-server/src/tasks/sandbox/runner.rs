@@ -1,3 +1,4 @@
+use super::access_rules::AccessRules;
 use super::bubblewrap::{CODE, HOME, SYSTEM, Wrap};
 use super::config::{Network, ProcessConfig, RuntimeConfig};
 use super::ending::Facts;
@@ -115,7 +116,7 @@ impl ProcessRunner {
     }
 
     /// Runs an execution until it exits, is stopped, times out or exceeds a limit. On return no process of it is
-    /// left and its work folder is removed.
+    /// left, and its work folder is moved aside for removal.
     ///
     /// Dropped early, all of its processes are killed in the background.
     pub async fn run(
@@ -146,7 +147,6 @@ impl ProcessRunner {
         progress: &ProgressSink,
         stop: StopSignal,
     ) -> Ending {
-        let network = runtime.config.network;
         let deadline = Instant::now() + work.timeout.min(runtime.config.timeout_max);
         let not_started = |error: io::Error| {
             Ending::new(TaskOutcome::Failed, EndReason::NotStarted).because(error.to_string())
@@ -156,10 +156,15 @@ impl ProcessRunner {
             Err(error) => return not_started(error),
         };
         let plan = self.plan(runtime, work, &resources);
+        let rules = AccessRules {
+            network: plan.network,
+            writable: plan.writable.clone(),
+            confined: self.layers.landlock || self.layers.bubblewrap.is_some(),
+        };
         let command = self.command(runtime, &resources);
         let guard = ResourceGuard(Some(resources));
         let started = match plan.line() {
-            Ok(line) => Execution::start(command, &line, network, deadline).await,
+            Ok(line) => Execution::start(command, &line, rules, deadline).await,
             Err(error) => Err(error),
         };
         match started {

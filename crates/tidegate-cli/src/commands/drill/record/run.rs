@@ -5,6 +5,7 @@ use crate::commands::drill::progress::Bar;
 use crate::failure::Failure;
 use crate::output_file;
 use crate::shutdown::Signals;
+use crate::terminal::shell_path;
 use http_body_util::{BodyExt, Limited};
 use hyper::Response;
 use hyper::body::Incoming;
@@ -148,9 +149,10 @@ fn print_summary(path: &Path, lines: &DecisionLines, lasted: Duration) {
     // A closed pipe is not a failure.
     let _ = writeln!(
         io::stdout(),
-        "{} decisions in {:.1} s recorded in {path}{lost}\ncompare with other limits:\n  tidegate sim --replay {path} --set limits.low=100",
+        "{} decisions in {:.1} s recorded in {path}{lost}\ncompare with other limits:\n  tidegate sim --replay {word} --set limits.low=100",
         lines.decisions,
         lasted.as_secs_f64(),
         path = path.display(),
+        word = shell_path(path),
     );
 }

@@ -135,7 +135,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
     fn adopted(&mut self, mut record: TaskRecord) {
         if record.state.assignment.is_none() {
             // The process before may have sent one more attempt than it persisted: that number is not used again.
-            record.state.attempt += 1;
+            record.state.skip_attempt();
         }
         let Some(ticket) = self.tasks.insert(record.clone()) else { return };
         let Some(assignment) = &record.state.assignment else {

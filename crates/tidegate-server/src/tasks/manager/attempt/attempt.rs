@@ -173,7 +173,7 @@ impl<S: TaskStore> Attempt<S> {
                     return Persisted::Failed(why);
                 }
                 // The store has persisted it although it seemed to fail.
-                Persisted::Overtaken(Some(stored)) if self.uncertain.as_ref() == Some(&stored) => {
+                Persisted::Overtaken(Some(stored)) if self.uncertain.as_ref() == Some(&*stored) => {
                     self.uncertain = None;
                     self.persisted_version = stored.version;
                     self.record.state.version = stored.version + 1;

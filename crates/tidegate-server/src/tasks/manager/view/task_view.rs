@@ -45,6 +45,10 @@ pub struct TaskView {
     pub env: Vec<String>,
     /// Number of the latest attempt, from 1; 0 before the first.
     pub attempt: u32,
+    /// Numbers up to `attempt` under which nothing is known to have started: an executor refused the attempt, or a
+    /// restarted manager passed the number over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u32,
     /// Attempts that failed.
     pub failures: u32,
     /// Attempts that were lost with their executor.
@@ -111,6 +115,12 @@ pub struct TaskList {
 // === impl TaskView ===
 
 impl TaskView {
+    /// Number of attempts that were tried: started, or being sent now.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.attempt.saturating_sub(self.skipped)
+    }
+
     /// The view of a record, without its queue position.
     pub(in crate::tasks::manager) fn of(record: &TaskRecord) -> Self {
         let (spec, state) = (&record.spec, &record.state);
@@ -127,6 +137,7 @@ impl TaskView {
             args: spec.args.clone(),
             env: spec.env.keys().cloned().collect(),
             attempt: state.attempt,
+            skipped: state.skipped,
             failures: state.failures,
             losses: state.losses,
             submitted_ms: state.submitted_ms,
@@ -147,4 +158,9 @@ impl TaskView {
             progress: None,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

@@ -1,6 +1,7 @@
-use super::disk_usage;
+use super::disk_usage::{self, FileId};
 use super::plan::{Breach, Limits};
 use super::process::Process;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ pub(super) struct LimitWatcher {
     page_bytes: u64,
     ticks_per_s: u64,
     disk_next: Instant,
+    /// Deleted files that the task inherited open: they are not its own.
+    inherited: BTreeSet<FileId>,
     /// Checks in a row that exceeded the memory limit.
     memory_strikes: u32,
 }
@@ -35,6 +38,7 @@ impl LimitWatcher {
             page_bytes: rustix::param::page_size() as u64,
             ticks_per_s: rustix::param::clock_ticks_per_second().max(1),
             disk_next: now,
+            inherited: disk_usage::own_unlinked(),
             memory_strikes: 0,
         }
     }
@@ -43,7 +47,7 @@ impl LimitWatcher {
     pub(super) fn check(&mut self, processes: &[Process], now: Instant) -> Option<Breach> {
         // This process has reaped the task's ended processes, so their CPU time is counted here.
         let reaped_ticks = Process::this().map_or(0, |this| this.reaped_ticks);
-        self.of_processes(processes, reaped_ticks).or_else(|| self.of_files(now))
+        self.of_processes(processes, reaped_ticks).or_else(|| self.of_files(processes, now))
     }
 
     fn of_processes(&mut self, processes: &[Process], reaped_ticks: u64) -> Option<Breach> {
@@ -77,14 +81,17 @@ impl LimitWatcher {
             && processes.iter().map(own).sum::<u64>() > max
     }
 
-    fn of_files(&mut self, now: Instant) -> Option<Breach> {
+    fn of_files(&mut self, processes: &[Process], now: Instant) -> Option<Breach> {
         if now < self.disk_next {
             return None;
         }
         let used = disk_usage::used(&self.folders, self.limits.files);
+        let pids = processes.iter().map(|process| process.pid);
+        let open = disk_usage::unlinked(pids, &self.inherited, self.limits.files);
         self.disk_next = now + DISK_EVERY.max(now.elapsed() * DISK_SHARE);
-        let too_much =
-            used.bytes > self.limits.file_bytes || used.files > self.limits.files || used.too_deep;
+        let too_much = used.bytes + open.bytes > self.limits.file_bytes
+            || used.files + open.files > self.limits.files
+            || used.too_deep;
         too_much.then_some(Breach::Files)
     }
 }
