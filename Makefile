@@ -71,6 +71,7 @@ bench: ## Measure decisions, queues, the gateway, the ingestion and tasks beside
 	bench/memory.py
 	bench/ingest.py
 	bench/tasks.py
+	bench/progress.py
 
 compare: ## The same drills on Tidegate, haproxy, nginx and Envoy, into docs/benchmarks.md (about 40 minutes)
 	@scripts/bench-deps

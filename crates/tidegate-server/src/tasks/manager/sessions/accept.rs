@@ -22,6 +22,8 @@ use tokio::time::timeout;
 
 /// Most connections at once: two for each worker, and some that have not joined.
 const CONNECTIONS_MAX: usize = 2 * 4_096 + 256;
+/// Connections that may wait to be accepted; the system may allow fewer.
+const BACKLOG: i32 = 4_096;
 /// Longest time for the first bytes of a connection, its handshake and its join.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Data connections on their way to their thread.
@@ -60,6 +62,8 @@ impl SessionPort {
     pub fn bind(address: SocketAddr, tls: Option<Arc<TlsPort>>) -> Result<Self, SessionPortError> {
         let bind = || {
             let listener = StdTcpListener::bind(address)?;
+            // After a restart of the manager all workers dial at once.
+            socket2::SockRef::from(&listener).listen(BACKLOG)?;
             listener.set_nonblocking(true)?;
             let address = listener.local_addr()?;
             Ok((listener, address))
