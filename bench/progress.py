@@ -26,7 +26,8 @@ FRAMES_PER_TASK_MAX = 3
 
 def bench(profile, *arguments):
     """Runs the load tool and returns its report."""
-    argv = ["cargo", "bench", "--locked", "--quiet", "-p", "tidegate-server", "--bench", "progress"]
+    # The features of the whole workspace, so that nothing is built again for it.
+    argv = ["cargo", "bench", "--workspace", "--locked", "--quiet", "--bench", "progress"]
     argv += ["--profile", "dev"] if profile == "debug" else []
     done = subprocess.run([*argv, "--", *arguments], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
     if done.returncode:
@@ -45,7 +46,8 @@ def main():
     parser.add_argument("--sessions", type=int, default=1_000, help="simulated workers")
     parser.add_argument("--rate", type=int, default=100, help="updates of each worker in a second")
     parser.add_argument("--seconds", type=int, default=5, help="time of the flood")
-    options = parse(parser, rounds=1, tasks=50, sessions=20, rate=20, seconds=1)
+    parser.set_defaults(profile="release")
+    options = parse(parser, profile="debug", rounds=1, tasks=50, sessions=20, rate=20, seconds=1)
     exit_on_sigterm()
     with alone(options):
         print(machine_line())

@@ -24,6 +24,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "priority", run: requests::priority::run },
     Target { name: "quantity", run: ingest::quantity::run },
     Target { name: "recording", run: files::recording::run },
+    Target { name: "response", run: requests::response::run },
     Target { name: "retry_after", run: requests::retry_after::run },
     Target { name: "scenario", run: files::scenario::run },
     Target { name: "submission", run: requests::submission::run },

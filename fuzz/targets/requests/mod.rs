@@ -5,6 +5,7 @@ pub mod head;
 pub mod model_scan;
 pub mod path;
 pub mod priority;
+pub mod response;
 pub mod retry_after;
 pub mod submission;
 pub mod timeout;

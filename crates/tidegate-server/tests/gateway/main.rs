@@ -18,3 +18,4 @@ mod streaming;
 mod support;
 mod tls;
 mod upgrade;
+mod upstream_http1;

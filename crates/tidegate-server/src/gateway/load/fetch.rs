@@ -3,14 +3,13 @@
 use crate::config::Scheme;
 use crate::gateway::upstream::{Fleet, Upstream};
 use crate::http::client::{
-    ConnectError, Connection, Connector, Endpoint, HttpVersion, Pool, UploadBody,
+    ClientError, ConnectError, Connector, Endpoint, EndpointBody, HttpVersion, Pool, UploadBody,
 };
 use crate::http::response::is_ok;
 use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
 use http::uri::{self, PathAndQuery, Uri};
 use http::{Request, Response, StatusCode, Version};
 use http_body::Body;
-use hyper::body::Incoming;
 use std::borrow::Cow;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -55,7 +54,7 @@ pub enum FetchError {
     Late(Duration),
     /// The connection broke while the page was under way.
     #[error("the exchange broke: {0}")]
-    Broken(#[from] hyper::Error),
+    Broken(#[from] ClientError),
     /// Such a page can't be asked for.
     #[error("bad path: {0}")]
     Path(#[from] http::Error),
@@ -98,17 +97,20 @@ impl Scraper {
         path: &str,
         max_bytes: usize,
     ) -> Result<Fetched, FetchError> {
-        let (connection, answer) = self.ask(upstream, path).await?;
+        let answer = self.ask(upstream, path).await?;
         let status = answer.status();
-        let body = read(answer.into_body(), max_bytes).await;
+        let mut body = answer.into_body();
+        let page = read(&mut body, max_bytes).await;
         // What was read to its end leaves a connection for the next time, whatever it said.
-        if body.is_ok() {
+        if page.is_ok()
+            && let Some(connection) = body.take_connection()
+        {
             self.pool.put_back(upstream.endpoint(), connection, Instant::now());
         }
         if !is_ok(status) {
             return Err(FetchError::Status(status));
         }
-        Ok(Fetched { body: body? })
+        Ok(Fetched { body: page? })
     }
 
     /// Asks once more when a kept connection turns out to be closed: asking twice does no harm. But once only,
@@ -117,11 +119,11 @@ impl Scraper {
         &self,
         upstream: &Upstream,
         path: &str,
-    ) -> Result<(Connection, Response<Incoming>), FetchError> {
+    ) -> Result<Response<EndpointBody>, FetchError> {
         let mut may_repeat = true;
         loop {
             let endpoint = upstream.endpoint();
-            let mut connection =
+            let connection =
                 match self.pool.checkout(endpoint, HttpVersion::Any, Instant::now()).await {
                     Ok(connection) => connection,
                     Err(error) => {
@@ -134,9 +136,10 @@ impl Scraper {
                 upstream.note(None);
             }
             let request = request(endpoint, path, connection.is_h2())?;
-            match connection.send(request).await {
-                Ok(answer) => return Ok((connection, answer)),
-                Err(_) if may_repeat && connection.was_reused() => may_repeat = false,
+            let was_reused = connection.was_reused();
+            match connection.send(request, &[]).await {
+                Ok(answer) => return Ok(answer),
+                Err(_) if may_repeat && was_reused => may_repeat = false,
                 Err(error) => return Err(FetchError::Broken(error.into_error())),
             }
         }
@@ -164,12 +167,12 @@ fn request(endpoint: &Endpoint, path: &str, h2: bool) -> Result<Request<UploadBo
         .body(UploadBody::empty())
 }
 
-async fn read(mut body: Incoming, max_bytes: usize) -> Result<Vec<u8>, FetchError> {
+async fn read(body: &mut EndpointBody, max_bytes: usize) -> Result<Vec<u8>, FetchError> {
     if usize::try_from(body.size_hint().lower()).is_ok_and(|bytes| bytes > max_bytes) {
         return Err(FetchError::TooLarge(max_bytes));
     }
     let mut bytes = Vec::new();
-    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
         let Ok(data) = frame?.into_data() else { continue };
         if data.len() > max_bytes - bytes.len() {
             return Err(FetchError::TooLarge(max_bytes));

@@ -4,10 +4,11 @@ use super::{ProxyError, ThreadProxy};
 use crate::config::Orca;
 use crate::gateway::load::orca;
 use crate::gateway::upstream::{Reservation, TriedUpstreams};
-use crate::http::client::{Connection, HttpVersion, UploadBody, UploadWatch};
+use crate::http::client::{
+    ClientError, Connection, EndpointBody, HttpVersion, UploadBody, UploadWatch,
+};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
-use hyper::body::Incoming;
 use std::future::pending;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -21,13 +22,12 @@ const STALE_MAX: u32 = 1;
 /// A time that no timeout exceeds.
 const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
-/// A copy of a request for a second attempt: only made when a retry is safe.
+/// A copy of the head of a request of HTTP/2 for a second attempt: only made when a retry is safe.
 struct Spare {
     method: Method,
     uri: Uri,
     /// Not a map, which costs twice as much to clone, and is wanted again in few requests.
     fields: Vec<(HeaderName, HeaderValue)>,
-    body: UploadBody,
 }
 
 /// A request that got no answer.
@@ -65,7 +65,7 @@ impl Dispatch<'_> {
         &self,
         request: &mut Option<Request<UploadBody>>,
         first: Reservation,
-    ) -> Result<(Response<Incoming>, (Reservation, Connection)), ProxyError> {
+    ) -> Result<(Response<EndpointBody>, Reservation), ProxyError> {
         let mut next = Some(first);
         let mut tried = TriedUpstreams::default();
         let mut last = ProxyError::NoUpstream;
@@ -73,7 +73,7 @@ impl Dispatch<'_> {
         while !tried.is_full() {
             let mut reservation = match next.take() {
                 Some(reservation) => reservation,
-                None => match self.selection.acquire(self.thread, &tried).await {
+                None => match Box::pin(self.selection.acquire(self.thread, &tried)).await {
                     Ok(reservation) => reservation,
                     Err(ProxyError::NoUpstream) => break,
                     Err(refused) => return Err(refused),
@@ -97,7 +97,7 @@ impl Dispatch<'_> {
             }
             let sent_at = if connection.was_reused() { now } else { Instant::now() };
             match self.attempt(request, &mut reservation, connection, sent_at).await {
-                Ok((response, connection)) => return Ok((response, (reservation, connection))),
+                Ok(response) => return Ok((response, reservation)),
                 Err(Unanswered::Unsent(unsent)) => *request = Some(*unsent),
                 Err(Unanswered::Again(again, error)) => {
                     if !forgiven {
@@ -159,26 +159,28 @@ impl Dispatch<'_> {
         reservation: &mut Reservation,
         mut connection: Connection,
         sent_at: Instant,
-    ) -> Result<(Response<Incoming>, Connection), Unanswered> {
+    ) -> Result<Response<EndpointBody>, Unanswered> {
         let Some(mut outgoing) = request.take() else {
             return Err(Unanswered::Failed(ProxyError::NoUpstream));
         };
         self.address(&mut outgoing, reservation, connection.is_h2()).map_err(Unanswered::Failed)?;
-        let spare =
-            self.replay.as_ref().map(|body| Spare::of(&outgoing, body, self.upload.as_ref()));
+        // HTTP/1.1 gives the head back when it fails.
+        let spare = connection.is_h2() && self.replay.is_some();
+        let spare = spare.then(|| Spare::of(&outgoing));
         let limit = self.thread.config.proxy.response_timeout;
         let mut timer =
             connection.take_timer(sent_at.checked_add(limit).unwrap_or(sent_at + NEVER));
         let answer = {
-            let sent = pin!(connection.send(outgoing));
+            let lines = self.head.lines(outgoing.headers());
+            let sent = pin!(connection.send(outgoing, lines));
             let waits = Waits { upload: self.upload.as_deref(), sent_at, limit };
             waits.head(sent, timer.as_mut(), |now| reservation.sent(now)).await
         };
         let mut failure = match answer {
             Ok(Ok(mut response)) => {
-                connection.keep_timer(timer);
+                response.body_mut().keep_timer(timer);
                 self.note_answer(reservation, &mut response, sent_at);
-                return Ok((response, connection));
+                return Ok(response);
             }
             Ok(Err(failure)) => failure,
             Err(Late::Upstream) => {
@@ -194,30 +196,45 @@ impl Dispatch<'_> {
                 return Err(Unanswered::Failed(ProxyError::UploadStalled { after: limit }));
             }
         };
-        if let Some(unsent) = failure.take_message() {
-            return Err(Unanswered::Unsent(Box::new(unsent)));
+        if let Some(unsent) = failure.take_unsent() {
+            return Err(Unanswered::Unsent(unsent));
         }
         if self.upload.as_ref().is_some_and(|upload| upload.is_broken()) {
             return Err(Unanswered::Failed(ProxyError::UploadBroken));
         }
-        if connection.had_too_many_informational() {
-            let upstream = reservation.upstream().name().to_owned();
+        let head = failure.take_head();
+        let (upstream, source) = (reservation.upstream().name().to_owned(), failure.into_error());
+        if matches!(source, ClientError::Informational) {
             let why = "it sent more than 16 informational responses";
             return Err(Unanswered::Failed(ProxyError::BadAnswer { upstream, why }));
         }
-        let (upstream, source) = (reservation.upstream().name().to_owned(), failure.into_error());
         let error = ProxyError::Reset { upstream, source };
-        Err(match spare {
-            Some(spare) => Unanswered::Again(Box::new(spare.into_request()), error),
+        let again = self.replay.as_ref().and_then(|body| {
+            let request = match head {
+                Some(head) => Request::from_parts(*head, ()),
+                None => spare?.into_request(),
+            };
+            Some(request.map(|()| self.copy_of(body)))
+        });
+        Err(match again {
+            Some(again) => Unanswered::Again(Box::new(again), error),
             None => Unanswered::Failed(error),
         })
+    }
+
+    /// The body of a second attempt.
+    fn copy_of(&self, body: &[Bytes]) -> UploadBody {
+        match body.is_empty() && self.upload.is_none() {
+            true => UploadBody::empty(),
+            false => UploadBody::of_pieces(body.to_vec(), self.upload.clone()),
+        }
     }
 
     /// Learns from the head of an answer. What it says of the load is for this gateway, not for the client.
     fn note_answer(
         &self,
         reservation: &mut Reservation,
-        response: &mut Response<Incoming>,
+        response: &mut Response<EndpointBody>,
         sent_at: Instant,
     ) {
         let read = self.thread.config.routing.orca != Orca::Off;
@@ -326,23 +343,15 @@ impl Waits<'_> {
 
 impl Spare {
     /// Cloning a head costs little beside sending it, and only what may be repeated is cloned.
-    fn of(request: &Request<UploadBody>, body: &[Bytes], watch: Option<&Arc<UploadWatch>>) -> Self {
+    fn of(request: &Request<UploadBody>) -> Self {
         let headers = request.headers();
         let mut fields = Vec::with_capacity(headers.len());
         fields.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-        Self {
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-            fields,
-            body: match body.is_empty() && watch.is_none() {
-                true => UploadBody::empty(),
-                false => UploadBody::of_pieces(body.to_vec(), watch.cloned()),
-            },
-        }
+        Self { method: request.method().clone(), uri: request.uri().clone(), fields }
     }
 
-    fn into_request(self) -> Request<UploadBody> {
-        let mut request = Request::new(self.body);
+    fn into_request(self) -> Request<()> {
+        let mut request = Request::new(());
         *request.method_mut() = self.method;
         *request.uri_mut() = self.uri;
         for (name, value) in self.fields {

@@ -1,6 +1,6 @@
 use crate::http::Rejection;
 use crate::http::ResponseBody;
-use crate::http::client::ConnectError;
+use crate::http::client::{ClientError, ConnectError};
 use crate::http::error_response::{ErrorKind, ErrorResponse, ResponseFormat};
 use http::Response;
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub enum ProxyError {
         /// The upstream's name.
         upstream: String,
         /// The failure.
-        source: hyper::Error,
+        source: ClientError,
     },
     /// The request was sent and no answer came in time.
     #[error("upstream {upstream} did not answer within {after:?}")]

@@ -9,7 +9,7 @@ use crate::gateway::admin::{ControlPlane, answer};
 use crate::gateway::decision_log::PendingDecision;
 use crate::gateway::upstream::TriedUpstreams;
 use crate::http::admission::{API_KEY_HEADER, Classified, TokenFields};
-use crate::http::client::UploadWatch;
+use crate::http::client::{EndpointBody, UploadWatch};
 use crate::http::error_response::{ResponseFormat, Unread, rejected};
 use crate::http::read_body::{discard_short, read_away};
 use crate::http::request::has;
@@ -18,6 +18,7 @@ use crate::http::{Handler, InUse, Port, Rejection, ResponseBody, response};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response, Version};
+use http_body::Body;
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use std::convert::Infallible;
@@ -46,7 +47,7 @@ pub async fn serve(
     let handler = Handler::of(request.uri().path()).filter(|handler| !handler.is_operators_alone());
     let mut response = match &client.reserved {
         Some(reserved) if !reserved.admits(handler.is_some()) => {
-            refuse_connection(&client, request).await
+            Box::pin(refuse_connection(&client, request)).await
         }
         _ => respond_to(&client, handler, request).await,
     };
@@ -68,7 +69,8 @@ async fn respond_to(
     let started = Instant::now();
     if let Some(handler) = handler {
         let _answer = client.reserved.as_ref().map(|reserved| reserved.answer());
-        let response = answer(control, handler, request, admission.is_exposed()).await;
+        let response = answer(control, handler, request, admission.is_exposed());
+        let response = Box::pin(response).await;
         return response.map(GatewayBody::Own);
     }
     if let Some(extension) = control.extension(request.uri().path()) {
@@ -80,7 +82,7 @@ async fn respond_to(
         match admission.classifier().classified(&request) {
             Ok(classified) => classified,
             Err(unauthorized) => {
-                let unread = read_away(request).await;
+                let unread = Box::pin(read_away(request)).await;
                 let response = format.fit(unauthorized.respond(format), unread);
                 return response.map(GatewayBody::Own);
             }
@@ -95,7 +97,8 @@ async fn respond_to(
         Err(rejection) => {
             thread.metrics.rejected(rejection.reason());
             entry.refused(rejection.reason());
-            let unread = read_away(request).await;
+            let is_empty = request.body().is_end_stream();
+            let unread = if is_empty { Unread::None } else { Box::pin(read_away(request)).await };
             return refuse(control, &rejection, format, unread);
         }
     };
@@ -191,11 +194,11 @@ async fn forward(
     let dispatch = Dispatch { thread, head: &head, selection: &selection, upload, grpc, replay };
     let mut request = Some(Request::from_parts(parts, body));
     match dispatch.send(&mut request, first).await {
-        Ok((response, held)) => {
-            let waited = held.0.waited();
+        Ok((response, reservation)) => {
+            let waited = reservation.waited();
             let unread = still_unread(upload_seen.as_deref());
-            let exchange =
-                Exchange::new(thread, admitted, held, upload_seen, response.status(), entry.take());
+            let (status, entry) = (response.status(), entry.take());
+            let exchange = Exchange::new(thread, admitted, reservation, upload_seen, status, entry);
             let upgrade = client_upgrade.filter(|_| head.wants_upgrade());
             let answer = respond(response, exchange, upgrade, client, streams);
             let told = |mut answer: Response<GatewayBody>| {
@@ -257,14 +260,13 @@ fn still_unread(upload: Option<&UploadWatch>) -> Unread {
 }
 
 fn respond(
-    mut response: Response<Incoming>,
+    mut response: Response<EndpointBody>,
     exchange: Exchange,
     client_upgrade: Option<OnUpgrade>,
     client: &ClientContext,
     streams: bool,
 ) -> Result<Response<GatewayBody>, ProxyError> {
-    let upstream_upgrade =
-        response::switches_protocols(response.status()).then(|| hyper::upgrade::on(&mut response));
+    let switches = response::switches_protocols(response.status());
     let stripped = strip(response.headers_mut());
     if stripped.coding == Some(Coding::Other) {
         return Err(exchange.bad_answer("its transfer coding is not `chunked`"));
@@ -272,7 +274,7 @@ fn respond(
     if !has_one_length(response.headers()) {
         return Err(exchange.bad_answer("it has several lengths"));
     }
-    let (mut parts, body) = response.into_parts();
+    let (mut parts, mut body) = response.into_parts();
     if response::has_no_content(parts.status) {
         // There is none, whatever the upstream says of its length.
         parts.headers.remove(header::CONTENT_LENGTH);
@@ -286,7 +288,19 @@ fn respond(
     // The version was the upstream's and says nothing about the client's connection.
     parts.version = Version::HTTP_11;
     let idle = client.thread.config.proxy.stream_idle_timeout;
-    match (upstream_upgrade, client_upgrade) {
+    if !switches {
+        let held = Arc::new(ResponseGuard::new(exchange));
+        if streams {
+            held.touch();
+            let response: Arc<dyn ResponseStream> = Arc::clone(&held) as _;
+            client.activity.watch_stream(Arc::downgrade(&response));
+        }
+        let buffer = client.activity.response_buffer(streams);
+        buffer.begin(held_upstream);
+        let body = GatewayBody::Proxied(ProxiedBody::new(body, held, buffer, streams, idle));
+        return Ok(Response::from_parts(parts, body));
+    }
+    match (body.take_switched(), client_upgrade) {
         (Some(upstream), Some(asked)) => {
             if let Some(protocol) = stripped.upgrade {
                 parts.headers.insert(header::UPGRADE, protocol);
@@ -296,21 +310,7 @@ fn respond(
             Ok(Response::from_parts(parts, GatewayBody::Own(ResponseBody::EMPTY)))
         }
         // Passed on, it would leave the client in a protocol that it did not ask for.
-        (Some(_), None) => {
-            Err(exchange.bad_answer("it switches protocols, and nobody asked it to"))
-        }
-        (None, _) => {
-            let held = Arc::new(ResponseGuard::new(exchange));
-            if streams {
-                held.touch();
-                let response: Arc<dyn ResponseStream> = Arc::clone(&held) as _;
-                client.activity.watch_stream(Arc::downgrade(&response));
-            }
-            let buffer = client.activity.response_buffer(streams);
-            buffer.begin(held_upstream);
-            let body = GatewayBody::Proxied(ProxiedBody::new(body, held, buffer, streams, idle));
-            Ok(Response::from_parts(parts, body))
-        }
+        _ => Err(exchange.bad_answer("it switches protocols, and nobody asked it to")),
     }
 }
 

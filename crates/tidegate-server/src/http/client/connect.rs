@@ -1,23 +1,23 @@
+use super::connection::Shared;
 use super::h2_heads::FrameCheck;
-use super::informational::{HeadCheck, HeadWatch};
+use super::http1::Http1;
+use super::informational::HeadWatch;
 use super::read_guard::ReadGuard;
-use super::{Endpoint, HttpVersion, UploadBody};
+use super::stream::{Stream, TlsEnd};
+use super::{Endpoint, HttpVersion};
 use crate::config::{ProxyConfig, Scheme};
 use crate::http::tls::{EITHER, HTTP1_ONLY, TlsSetupError, upstream_connector};
 use crate::http::wire::{
     self, H2_CONNECTION_WINDOW, H2_PING_EVERY, H2_SEND_MAX, H2_STREAM_WINDOW, TLS_BUFFER_MAX,
-    UPSTREAM_BUFFER_MAX,
 };
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::ServerName;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 /// Opens connections to endpoints.
 #[derive(Clone)]
@@ -35,13 +35,8 @@ struct Tls {
 
 /// A connection just opened: the server chooses its version under TLS, the scheme otherwise.
 pub(super) enum Opened {
-    H1(http1::SendRequest<UploadBody>, Arc<HeadWatch>),
-    H2(http2::SendRequest<UploadBody>, Arc<HeadWatch>),
-}
-
-enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Http1(Box<Http1>),
+    Http2(Shared),
 }
 
 /// No connection could be opened. Nothing was sent.
@@ -85,15 +80,15 @@ impl Connector {
         version: HttpVersion,
     ) -> Result<Opened, ConnectError> {
         let open = async {
-            match self.connect(endpoint, version).await? {
-                Stream::Plain(tcp) => {
-                    let h2 = endpoint.scheme == Scheme::H2c || version == HttpVersion::Http2;
-                    handshake(tcp, h2).await
-                }
-                Stream::Tls(tls) => {
-                    let h2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
-                    handshake(*tls, h2).await
-                }
+            let stream = self.connect(endpoint, version).await?;
+            let h2 = match &stream {
+                Stream::Plain(_) => endpoint.scheme == Scheme::H2c || version == HttpVersion::Http2,
+                Stream::Tls(tls) => tls.speaks_h2(),
+            };
+            if h2 {
+                start_http2(stream).await
+            } else {
+                Ok(Opened::Http1(Box::new(Http1::new(stream))))
             }
         };
         self.in_time(open).await
@@ -130,41 +125,27 @@ impl Connector {
                     if version == HttpVersion::Http1 { &tls.http1 } else { &tls.either };
                 let mut stream = connector.connect(name, tcp).await.map_err(ConnectError::Tls)?;
                 stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER_MAX));
-                Ok(Stream::Tls(Box::new(stream)))
+                Ok(Stream::Tls(TlsEnd::new(stream)))
             }
             (Scheme::Http | Scheme::H2c | Scheme::Https, _) => Ok(Stream::Plain(tcp)),
         }
     }
 }
 
-async fn handshake<S>(stream: S, h2: bool) -> Result<Opened, ConnectError>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn start_http2(stream: Stream) -> Result<Opened, ConnectError> {
     let heads = Arc::new(HeadWatch::default());
-    if h2 {
-        let io = TokioIo::new(ReadGuard::new(stream, FrameCheck::new(Arc::clone(&heads))));
-        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .keep_alive_interval(H2_PING_EVERY)
-            .initial_stream_window_size(H2_STREAM_WINDOW)
-            .initial_connection_window_size(H2_CONNECTION_WINDOW)
-            .max_send_buf_size(H2_SEND_MAX)
-            .handshake(io)
-            .await
-            .map_err(ConnectError::Handshake)?;
-        tokio::spawn(async move { log_end(connection.await) });
-        Ok(Opened::H2(sender, heads))
-    } else {
-        let io = TokioIo::new(ReadGuard::new(stream, HeadCheck::new(Arc::clone(&heads))));
-        let (sender, connection) = http1::Builder::new()
-            .max_buf_size(UPSTREAM_BUFFER_MAX)
-            .handshake(io)
-            .await
-            .map_err(ConnectError::Handshake)?;
-        tokio::spawn(async move { log_end(connection.with_upgrades().await) });
-        Ok(Opened::H1(sender, heads))
-    }
+    let io = TokioIo::new(ReadGuard::new(stream, FrameCheck::new(Arc::clone(&heads))));
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(H2_PING_EVERY)
+        .initial_stream_window_size(H2_STREAM_WINDOW)
+        .initial_connection_window_size(H2_CONNECTION_WINDOW)
+        .max_send_buf_size(H2_SEND_MAX)
+        .handshake(io)
+        .await
+        .map_err(ConnectError::Handshake)?;
+    tokio::spawn(async move { log_end(connection.await) });
+    Ok(Opened::Http2(Shared { sender, heads }))
 }
 
 /// A connection's end is an event of its requests, which report it; here it is only worth a trace.

@@ -1,17 +1,15 @@
 use super::connect::Opened;
-use super::informational::HeadWatch;
-use super::{ConnectError, Connector, Endpoint, UploadBody};
+use super::connection::{Kind, Shared};
+use super::http1::Http1;
+use super::{ConnectError, Connection, Connector, Endpoint};
 use crate::config::Scheme;
-use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::client::conn::{TrySendError, http1, http2};
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use tokio::time::{Sleep, sleep_until};
 
-/// One thread's connections to a list of endpoints. Threads share none, so that a connection's tasks and the
-/// requests on it never wake another core.
+/// One thread's connections to a list of endpoints. Threads share none, so that a connection and the requests on
+/// it never wake another core.
 pub struct Pool {
     connector: Connector,
     idle_max: usize,
@@ -28,25 +26,9 @@ struct Shelf {
     shared: Option<Shared>,
 }
 
-/// An HTTP/2 connection and the heads that it brings.
-#[derive(Clone)]
-struct Shared {
-    sender: http2::SendRequest<UploadBody>,
-    heads: Arc<HeadWatch>,
-}
-
 struct Idle {
-    sender: http1::SendRequest<UploadBody>,
-    heads: Arc<HeadWatch>,
-    timer: Option<Pin<Box<Sleep>>>,
+    http1: Box<Http1>,
     since: Instant,
-}
-
-/// A connection taken for one request.
-pub struct Connection {
-    kind: Kind,
-    reused: bool,
-    timer: Option<Pin<Box<Sleep>>>,
 }
 
 /// The version of HTTP that a request needs.
@@ -58,11 +40,6 @@ pub enum HttpVersion {
     Http1,
     /// HTTP/2.
     Http2,
-}
-
-enum Kind {
-    H1(http1::SendRequest<UploadBody>, Arc<HeadWatch>),
-    H2(Shared),
 }
 
 // === impl Pool ===
@@ -103,54 +80,50 @@ impl Pool {
         };
         if wants_h2 {
             if let Some(shared) = self.shared(endpoint) {
-                return Ok(Connection { kind: Kind::H2(shared), reused: true, timer: None });
+                return Ok(Connection { kind: Kind::Http2(shared), reused: true });
             }
         } else {
-            while let Some(Idle { mut sender, heads, timer, .. }) = self.pop_idle(endpoint, now) {
-                // A connection is put back when its answer has been read, which may be a moment before its
-                // task has noticed; one that was closed meanwhile says so here.
-                if sender.ready().await.is_ok() {
-                    let kind = Kind::H1(sender, heads);
-                    return Ok(Connection { kind, reused: true, timer });
+            while let Some(mut http1) = self.pop_idle(endpoint, now) {
+                if poll_fn(|cx| Poll::Ready(http1.is_open(cx))).await {
+                    return Ok(Connection::used(http1));
                 }
             }
         }
-        let opened = self.connector.open(endpoint, version).await?;
-        let kind = match opened {
-            Opened::H1(sender, heads) => Kind::H1(sender, heads),
-            Opened::H2(sender, heads) => {
-                let shared = Shared { sender, heads };
+        // Few requests open a connection, and all would carry the room that it takes.
+        let kind = match Box::pin(self.connector.open(endpoint, version)).await? {
+            Opened::Http1(http1) => Kind::Http1(http1),
+            Opened::Http2(shared) => {
                 self.shelf(endpoint).shared = Some(shared.clone());
-                Kind::H2(shared)
+                Kind::Http2(shared)
             }
         };
-        Ok(Connection { kind, reused: false, timer: None })
+        Ok(Connection { kind, reused: false })
     }
 
     /// Takes back a connection whose exchange is over now, for the next request.
     pub fn put_back(&self, endpoint: &Endpoint, connection: Connection, now: Instant) {
-        let Connection { kind, timer, .. } = connection;
-        if let Kind::H1(sender, heads) = kind {
+        if let Kind::Http1(http1) = connection.kind {
             let mut shelf = self.shelf(endpoint);
-            if shelf.idle.len() < self.idle_max && !sender.is_closed() {
-                shelf.idle.push(Idle { sender, heads, timer, since: now });
+            if shelf.idle.len() < self.idle_max {
+                shelf.idle.push(Idle { http1, since: now });
             }
         }
     }
 
-    /// Closes what has been idle for too long.
+    /// Closes what has been idle for too long, and what its endpoint has closed.
     pub fn sweep(&self) {
         let Some(oldest) = Instant::now().checked_sub(self.idle_timeout) else { return };
+        let mut cx = Context::from_waker(Waker::noop());
         for shelf in &self.shelves {
-            lock(shelf).idle.retain(|idle| idle.since > oldest && !idle.sender.is_closed());
+            lock(shelf).idle.retain_mut(|idle| idle.since > oldest && idle.http1.is_open(&mut cx));
         }
     }
 
-    fn pop_idle(&self, endpoint: &Endpoint, now: Instant) -> Option<Idle> {
+    fn pop_idle(&self, endpoint: &Endpoint, now: Instant) -> Option<Box<Http1>> {
         let mut shelf = self.shelf(endpoint);
         let top = shelf.idle.pop()?;
         if now.saturating_duration_since(top.since) < self.idle_timeout {
-            return Some(top);
+            return Some(top.http1);
         }
         // The last used is too old, so all below it are.
         shelf.idle.clear();
@@ -173,68 +146,4 @@ impl Pool {
 /// A panic while a shelf is held leaves it whole: every change to it is one push or pop.
 fn lock(shelf: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
     shelf.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-// === impl Connection ===
-
-impl Connection {
-    /// Returns true if the connection was used before: the peer may be closing it at this very moment.
-    #[must_use]
-    pub fn was_reused(&self) -> bool {
-        self.reused
-    }
-
-    /// Returns true if the connection speaks HTTP/2.
-    #[must_use]
-    pub fn is_h2(&self) -> bool {
-        matches!(self.kind, Kind::H2(_))
-    }
-
-    /// Returns true if the connection failed because its server sent too many informational responses.
-    #[must_use]
-    pub fn had_too_many_informational(&self) -> bool {
-        match &self.kind {
-            Kind::H1(_, heads) => heads.is_exceeded(),
-            Kind::H2(shared) => shared.heads.is_exceeded(),
-        }
-    }
-
-    /// Takes the connection's timer, set to this moment. One that was set before is only moved: that is cheaper
-    /// than a new one with each request.
-    pub fn take_timer(&mut self, due: Instant) -> Pin<Box<Sleep>> {
-        match self.timer.take() {
-            Some(mut timer) => {
-                timer.as_mut().reset(due.into());
-                timer
-            }
-            None => Box::pin(sleep_until(due.into())),
-        }
-    }
-
-    /// Gives a timer back, for the next request on the connection.
-    pub fn keep_timer(&mut self, timer: Pin<Box<Sleep>>) {
-        self.timer = Some(timer);
-    }
-
-    /// Sends a request and waits for the head of its answer.
-    ///
-    /// # Errors
-    ///
-    /// The failure, with the request when it was certainly not sent.
-    ///
-    /// # Cancel safety
-    ///
-    /// A request that is given up is cancelled: HTTP/1.1 closes the connection, HTTP/2 resets the stream.
-    pub async fn send(
-        &mut self,
-        request: Request<UploadBody>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<UploadBody>>> {
-        match &mut self.kind {
-            Kind::H1(sender, heads) => {
-                heads.arm();
-                sender.try_send_request(request).await
-            }
-            Kind::H2(shared) => shared.sender.try_send_request(request).await,
-        }
-    }
 }

@@ -2,6 +2,7 @@
 //! Uses the types of responses and of refusals in `http`, and settings.
 //! Must not know the errors of gateway, ingest and tasks: each names its own kind and reason.
 
+mod fields;
 mod format;
 mod kind;
 mod rejected;

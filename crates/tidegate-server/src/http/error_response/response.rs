@@ -1,4 +1,5 @@
 use super::ResponseFormat;
+use super::fields::Fields;
 use super::kind::ErrorKind;
 use crate::http::ResponseBody;
 use crate::http::response::json_with;
@@ -6,11 +7,8 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use hyper::ext::ReasonPhrase;
-use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;
-use tidegate::MessagePriority;
-use tidegate::routing::Threshold;
 
 pub(super) const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -25,73 +23,19 @@ pub struct ErrorResponse<'a> {
     pub(super) fields: Fields<'a>,
 }
 
-/// The fields of the JSON body.
-#[derive(Debug, Serialize)]
-pub(super) struct Fields<'a> {
-    message: &'a str,
-    #[serde(rename = "type")]
-    type_name: &'static str,
-    code: u16,
-    reason: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) priority: Option<MessagePriority>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) limit: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) busy_upstreams: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) total_upstreams: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) threshold: Option<Threshold>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) queue_position: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) estimated_wait_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    field: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after_ms: Option<u64>,
-    error: ErrorObject<'a>,
-}
-
-/// The same once more, where the SDKs of model providers look for it; they read nothing else.
-#[derive(Debug, Serialize)]
-struct ErrorObject<'a> {
-    message: &'a str,
-    #[serde(rename = "type")]
-    type_name: &'static str,
-    param: Option<&'a str>,
-    code: &'a str,
-}
-
 // === impl ErrorResponse ===
 
 impl<'a> ErrorResponse<'a> {
     /// A response for a failure of this kind, with its reason's name and a message for people.
     pub fn new(kind: ErrorKind, reason: &'a str, message: &'a str) -> Self {
         let (status, type_name, _) = kind.describe();
-        let fields = Fields {
-            message,
-            type_name,
-            code: status.as_u16(),
-            reason,
-            priority: None,
-            limit: None,
-            busy_upstreams: None,
-            total_upstreams: None,
-            threshold: None,
-            queue_position: None,
-            estimated_wait_ms: None,
-            field: None,
-            retry_after_ms: None,
-            error: ErrorObject { message, type_name, param: None, code: reason },
-        };
+        let fields = Fields::new(message, type_name, status.as_u16(), reason);
         Self { kind, fields }
     }
 
     /// Names the field of the request that is wrong.
     pub fn field(mut self, field: Option<&'a str>) -> Self {
-        (self.fields.field, self.fields.error.param) = (field, field);
+        self.fields.field = field;
         self
     }
 
@@ -110,7 +54,7 @@ impl<'a> ErrorResponse<'a> {
     /// The response as JSON.
     #[must_use]
     pub fn json(&self) -> Response<ResponseBody> {
-        let body = serde_json::to_vec(&self.fields).unwrap_or_default();
+        let body = self.fields.to_json();
         let mut response = Response::new(ResponseBody::from(Bytes::from(body)));
         let (status, ..) = self.kind.describe();
         *response.status_mut() = status;
@@ -153,7 +97,7 @@ impl<'a> ErrorResponse<'a> {
     #[must_use]
     pub fn raw_http1(&self) -> Vec<u8> {
         let (status, ..) = self.kind.describe();
-        let body = serde_json::to_vec(&self.fields).unwrap_or_default();
+        let body = self.fields.to_json();
         let wait_ms = self.fields.retry_after_ms.unwrap_or(1000);
         let mut raw = format!(
             "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\

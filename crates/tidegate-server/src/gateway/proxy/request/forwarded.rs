@@ -1,7 +1,7 @@
 use crate::config::ForwardedPolicy;
 use http::header::{self, Entry, HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -12,7 +12,16 @@ pub struct ForwardedCache {
     client: HeaderValue,
     proto: HeaderValue,
     node: String,
-    last: Mutex<Option<(HeaderValue, HeaderValue)>>,
+    last: Mutex<Option<Arc<Hop>>>,
+}
+
+/// The fields that this hop adds to a request that passed no proxy before. They are written behind the request's
+/// own fields, or put into its head where a protocol has no lines.
+#[derive(Debug)]
+pub struct Hop {
+    host: HeaderValue,
+    fields: [(HeaderName, HeaderValue); 5],
+    lines: Vec<u8>,
 }
 
 // === impl ForwardedCache ===
@@ -28,6 +37,34 @@ impl ForwardedCache {
         }
     }
 
+    /// The fields for a request to this host, `Via` with them, if there is none of them in it yet. A connection
+    /// mostly asks for one host again and again.
+    pub fn hop(
+        &self,
+        headers: &HeaderMap,
+        host: &HeaderValue,
+        policy: ForwardedPolicy,
+        via: &HeaderValue,
+    ) -> Option<Arc<Hop>> {
+        let is_first = policy != ForwardedPolicy::Off
+            && !headers.keys().any(|key| is_forwarding(key.as_str()) || *key == header::VIA);
+        if !is_first {
+            return None;
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(hop) = last.as_ref().filter(|hop| hop.host == *host) {
+            return Some(Arc::clone(hop));
+        }
+        let fields = [
+            (X_FORWARDED_FOR, self.client.clone()),
+            (X_FORWARDED_PROTO, self.proto.clone()),
+            (X_FORWARDED_HOST, host.clone()),
+            (header::FORWARDED, self.element(host)),
+            (header::VIA, via.clone()),
+        ];
+        Some(Arc::clone(last.insert(Arc::new(Hop::new(host.clone(), fields)))))
+    }
+
     /// Writes `X-Forwarded-*` and `Forwarded` into a request for this host.
     pub fn apply(&self, headers: &mut HeaderMap, host: &HeaderValue, policy: ForwardedPolicy) {
         match policy {
@@ -37,13 +74,6 @@ impl ForwardedCache {
                 headers.insert(X_FORWARDED_PROTO, self.proto.clone());
                 headers.insert(X_FORWARDED_HOST, host.clone());
                 headers.insert(header::FORWARDED, self.element(host));
-            }
-            // Most requests come from no proxy, and a map takes a new field faster than it looks for an old one.
-            ForwardedPolicy::Append if !headers.keys().any(|key| is_forwarding(key.as_str())) => {
-                headers.append(X_FORWARDED_FOR, self.client.clone());
-                headers.append(X_FORWARDED_PROTO, self.proto.clone());
-                headers.append(X_FORWARDED_HOST, host.clone());
-                headers.append(header::FORWARDED, self.element(host));
             }
             ForwardedPolicy::Append => {
                 append(headers, X_FORWARDED_FOR, self.client.clone());
@@ -55,25 +85,39 @@ impl ForwardedCache {
         }
     }
 
-    /// This hop's element of `Forwarded` (RFC 7239). A connection mostly asks for one host again and again.
+    /// This hop's element of `Forwarded` (RFC 7239).
     fn element(&self, host: &HeaderValue) -> HeaderValue {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*last {
-            Some((known, element)) if known == host => element.clone(),
-            _ => {
-                let element = self.render(host);
-                *last = Some((host.clone(), element.clone()));
-                element
-            }
-        }
-    }
-
-    fn render(&self, host: &HeaderValue) -> HeaderValue {
         let proto = self.proto.to_str().unwrap_or("http");
         // Quoted, because a host with a port is no token; one that would break the quotes is left out.
         match host.to_str().ok().filter(|host| !host.contains(['"', '\\'])) {
             Some(host) => value(&format!("for={};host=\"{host}\";proto={proto}", self.node)),
             None => value(&format!("for={};proto={proto}", self.node)),
+        }
+    }
+}
+
+// === impl Hop ===
+
+impl Hop {
+    fn new(host: HeaderValue, fields: [(HeaderName, HeaderValue); 5]) -> Self {
+        let mut lines = Vec::new();
+        for (name, value) in &fields {
+            for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+                lines.extend_from_slice(part);
+            }
+        }
+        Self { host, fields, lines }
+    }
+
+    /// The fields as lines of HTTP/1.1.
+    pub fn lines(&self) -> &[u8] {
+        &self.lines
+    }
+
+    /// Puts the fields into a head.
+    pub fn add_to(&self, headers: &mut HeaderMap) {
+        for (name, value) in &self.fields {
+            headers.append(name, value.clone());
         }
     }
 }
@@ -135,10 +179,56 @@ mod tests {
     #[test]
     fn a_first_proxy_says_who_asked_for_what_and_how() {
         let headers = applied(ForwardedPolicy::Append, &[]);
+        assert_first(&headers);
+    }
+
+    #[track_caller]
+    fn assert_first(headers: &HeaderMap) {
         assert_eq!(headers["x-forwarded-for"], "192.0.2.7");
         assert_eq!(headers["x-forwarded-proto"], "http");
         assert_eq!(headers["x-forwarded-host"], "api.example:8000");
         assert_eq!(headers["forwarded"], "for=192.0.2.7;host=\"api.example:8000\";proto=http");
+    }
+
+    #[test]
+    fn a_request_that_passed_no_proxy_gets_the_same_fields_as_lines_and_as_a_map() {
+        let cache = ForwardedCache::new("192.0.2.7".parse().unwrap(), false);
+        let host = HeaderValue::from_static("api.example:8000");
+        let via = HeaderValue::from_static("1.1 tidegate-1");
+        let hop = |headers: &HeaderMap, policy| cache.hop(headers, &host, policy, &via);
+        for policy in [ForwardedPolicy::Append, ForwardedPolicy::Replace] {
+            let hop = hop(&HeaderMap::new(), policy).unwrap();
+            let mut headers = HeaderMap::new();
+            hop.add_to(&mut headers);
+            assert_first(&headers);
+            assert_eq!(headers["via"], "1.1 tidegate-1");
+            let lines = headers
+                .iter()
+                .map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap()));
+            assert_eq!(hop.lines(), lines.collect::<String>().as_bytes());
+        }
+        assert!(hop(&HeaderMap::new(), ForwardedPolicy::Off).is_none());
+        for name in ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded", "via"]
+        {
+            let headers = [(HeaderName::from_static(name), HeaderValue::from_static("x"))];
+            assert!(
+                hop(&headers.into_iter().collect(), ForwardedPolicy::Append).is_none(),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_host_of_a_connection_gets_its_own_fields() {
+        let cache = ForwardedCache::new("192.0.2.7".parse().unwrap(), false);
+        let via = HeaderValue::from_static("1.1 tidegate-1");
+        for host in ["a", "a", "b", "a"] {
+            let value = HeaderValue::from_static(host);
+            let hop = cache.hop(&HeaderMap::new(), &value, ForwardedPolicy::Append, &via).unwrap();
+            let mut headers = HeaderMap::new();
+            hop.add_to(&mut headers);
+            assert_eq!(headers["x-forwarded-host"], host);
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-use super::ForwardedCache;
 use super::hop_by_hop::{self, Coding};
+use super::{ForwardedCache, Hop};
 use crate::config::{AuthorizationPolicy, Config, HostPolicy, Orca, Scheme};
 use crate::gateway::load::orca;
 use crate::gateway::proxy::error::ProxyError;
@@ -9,6 +9,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::{self, Authority, PathAndQuery, Uri};
 use http::{Method, Version};
+use std::sync::Arc;
 
 /// The head of a request on its way out, in a form that can be addressed to any upstream in turn.
 pub struct OutgoingHead {
@@ -16,6 +17,8 @@ pub struct OutgoingHead {
     host: HeaderValue,
     upgrade: Option<HeaderValue>,
     trailers: bool,
+    /// The fields of this hop that are not in the head.
+    hop: Option<Arc<Hop>>,
     /// The body's length is not known, which HTTP/1.1 must be told: a GET would lose its body otherwise.
     chunked: bool,
     /// Load was asked for in the client's name: what comes is not for it.
@@ -51,17 +54,20 @@ impl OutgoingHead {
             return Err(ProxyError::TransferCoding);
         }
         join_cookies(&mut parts.headers);
-        forwarded.apply(&mut parts.headers, &host, config.proxy.forwarded);
+        let hop = forwarded.hop(&parts.headers, &host, config.proxy.forwarded, via);
+        if hop.is_none() {
+            forwarded.apply(&mut parts.headers, &host, config.proxy.forwarded);
+            parts.headers.append(header::VIA, via.clone());
+        }
         let (name, value) = orca::REQUEST_FORMAT;
         let hides_load = config.routing.orca == Orca::Ask && !has(&parts.headers, &name);
         if hides_load {
             parts.headers.insert(name, value);
         }
-        parts.headers.append(header::VIA, via.clone());
         let upgrade = stripped.upgrade.filter(|_| parts.version == Version::HTTP_11);
         let replaces_authorization = config.proxy.authorization == AuthorizationPolicy::Replace;
         let trailers = stripped.trailers;
-        Ok(Self { path, host, upgrade, trailers, chunked, hides_load, replaces_authorization })
+        Ok(Self { path, host, upgrade, trailers, hop, chunked, hides_load, replaces_authorization })
     }
 
     /// Returns true if the client wants to switch protocols.
@@ -72,6 +78,15 @@ impl OutgoingHead {
     /// Returns true if the client must not see the upstream's load header.
     pub fn hides_load(&self) -> bool {
         self.hides_load
+    }
+
+    /// Lines of further fields, for HTTP/1.1. None if an upstream of HTTP/2 was tried before: they are in the head
+    /// then.
+    pub fn lines(&self, headers: &HeaderMap) -> &[u8] {
+        match &self.hop {
+            Some(hop) if !has(headers, &header::VIA) => hop.lines(),
+            _ => &[],
+        }
     }
 
     /// Writes the target as the protocol spoken with the upstream has it. May be called again for another
@@ -109,6 +124,9 @@ impl OutgoingHead {
         policy: HostPolicy,
     ) -> Result<Version, ProxyError> {
         if h2 {
+            if let Some(hop) = self.hop.as_ref().filter(|_| !has(headers, &header::VIA)) {
+                hop.add_to(headers);
+            }
             headers.remove(header::HOST);
             headers.remove(header::CONNECTION);
             headers.remove(header::TRANSFER_ENCODING);

@@ -76,7 +76,7 @@ impl Intake {
             }
             Ok(None)
         };
-        within(limit, looking).await
+        Box::pin(within(limit, looking)).await
     }
 
     /// Reads the body to its end if it is short, so that the request can be sent again. Says whether it was.
@@ -92,7 +92,7 @@ impl Intake {
             while self.read().await?.is_some() {}
             Ok(true)
         };
-        within(limit, reading).await
+        Box::pin(within(limit, reading)).await
     }
 
     /// The whole body, if it was read to its end, for a second attempt.

@@ -9,7 +9,7 @@ mod hop_by_hop;
 mod intake;
 mod model_scan;
 
-pub use forwarded::ForwardedCache;
+pub use forwarded::{ForwardedCache, Hop};
 pub use head::OutgoingHead;
 pub use hop_by_hop::{Coding, strip};
 pub use intake::Intake;

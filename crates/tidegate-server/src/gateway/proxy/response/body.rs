@@ -1,8 +1,9 @@
 use super::guard::ResponseGuard;
 use crate::gateway::buffer::{Piece, ResponseBuffer};
 use crate::http::ResponseBody;
+use crate::http::client::{ClientError, EndpointBody};
+use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -19,13 +20,17 @@ pub enum GatewayBody {
 
 /// An upstream's answer, and everything that is held until it has been passed on.
 pub struct ProxiedBody {
-    inner: Incoming,
+    inner: EndpointBody,
     held: Arc<ResponseGuard>,
     buffer: Arc<ResponseBuffer>,
     /// True if the reaper watches the stream: only then must each read be recorded.
     watched: bool,
     /// True after the first piece.
     begun: bool,
+    /// True while the server may not have written what it was given.
+    unwritten: bool,
+    /// The failure of an answer, until all that came before it was written.
+    failure: Option<ClientError>,
     idle: IdleWatch,
 }
 
@@ -34,7 +39,7 @@ pub struct ProxiedBody {
 pub enum BodyError {
     /// The upstream's connection failed.
     #[error("the upstream's answer broke off: {0}")]
-    Upstream(#[from] hyper::Error),
+    Upstream(#[from] ClientError),
     /// The upstream sent nothing for too long.
     #[error(transparent)]
     Idle(#[from] StreamIdle),
@@ -106,14 +111,23 @@ impl Body for GatewayBody {
 impl ProxiedBody {
     /// An answer whose head is here. One without a body is over at once.
     pub(in crate::gateway::proxy) fn new(
-        inner: Incoming,
+        inner: EndpointBody,
         held: Arc<ResponseGuard>,
         buffer: Arc<ResponseBuffer>,
         watched: bool,
         idle_limit: Duration,
     ) -> Self {
         let idle = IdleWatch { limit: idle_limit, timer: None, progressed: false };
-        let body = Self { inner, held, buffer, watched, begun: false, idle };
+        let mut body = Self {
+            inner,
+            held,
+            buffer,
+            watched,
+            begun: false,
+            unwritten: true,
+            failure: None,
+            idle,
+        };
         body.complete_if_ended();
         body
     }
@@ -127,7 +141,7 @@ impl ProxiedBody {
         }
         // Until the client has taken what is here, its upstream is read no further.
         ready!(self.buffer.poll_room(cx));
-        match Pin::new(&mut self.inner).poll_frame(cx) {
+        match self.poll_inner(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.progressed = true;
                 // Nothing follows trailers, and a server need not ask whether something does.
@@ -156,16 +170,37 @@ impl ProxiedBody {
         }
     }
 
-    fn complete_if_ended(&self) {
+    /// The next piece of the upstream's answer. A failure waits for one turn of the thread if it comes together
+    /// with what was before it: the server would drop what it has not written.
+    fn poll_inner(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ClientError>>> {
+        if let Some(failure) = self.failure.take() {
+            return Poll::Ready(Some(Err(failure)));
+        }
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        if self.unwritten
+            && let Poll::Ready(Some(Err(failure))) = polled
+        {
+            self.failure = Some(failure);
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.unwritten = polled.is_ready();
+        polled
+    }
+
+    fn complete_if_ended(&mut self) {
         if self.inner.is_end_stream() {
             self.complete();
         }
     }
 
-    fn complete(&self) {
+    fn complete(&mut self) {
         self.buffer.end();
         if let Some(exchange) = self.held.take() {
-            exchange.complete();
+            exchange.complete(self.inner.take_connection());
         }
     }
 

@@ -12,14 +12,13 @@ use std::time::Instant;
 use tidegate::Outcome;
 
 /// Everything that one admitted request holds until its answer has been passed on. Dropped early, when the
-/// client leaves or the task ends, it releases all of it, and the upstream's connection is closed.
+/// client leaves or the task ends, it releases all of it. The upstream's connection is the response body's.
 pub struct Exchange {
     /// Written down before its permits are free: the next holder of one must not seem to have held it at the same
     /// time. The first field is dropped first.
     entry: Option<PendingDecision>,
     permits: Permits,
     reservation: Reservation,
-    connection: Connection,
     pool: Arc<Pool>,
     upload: Option<Arc<UploadWatch>>,
     /// True if the whole request was sent when the response began. If not, the upstream may close over the rest.
@@ -46,7 +45,7 @@ impl Exchange {
     pub fn new(
         thread: &ThreadProxy,
         admitted: Admitted,
-        (reservation, connection): (Reservation, Connection),
+        reservation: Reservation,
         upload: Option<Arc<UploadWatch>>,
         status: StatusCode,
         entry: Option<PendingDecision>,
@@ -55,19 +54,7 @@ impl Exchange {
         let Admitted { permits, started, busy, queued, .. } = admitted;
         drop(queued);
         let reusable = upload.as_ref().is_none_or(|upload| upload.has_ended());
-        Self {
-            entry,
-            reusable,
-            permits,
-            reservation,
-            connection,
-            pool,
-            upload,
-            metrics,
-            started,
-            status,
-            busy,
-        }
+        Self { entry, reusable, permits, reservation, pool, upload, metrics, started, status, busy }
     }
 
     /// When its request came in.
@@ -75,14 +62,14 @@ impl Exchange {
         self.started
     }
 
-    /// The answer was passed on whole.
-    pub fn complete(self) {
+    /// The answer was passed on whole, and its connection can be used again if it is here.
+    pub fn complete(self, connection: Option<Connection>) {
         // One reading of the clock for all that ends here.
         let now = Instant::now();
         let duration = now.saturating_duration_since(self.started);
         self.metrics.answered(self.permits.priority(), self.status, duration);
-        if self.reusable {
-            self.pool.put_back(self.reservation.upstream().endpoint(), self.connection, now);
+        if let Some(connection) = connection.filter(|_| self.reusable) {
+            self.pool.put_back(self.reservation.upstream().endpoint(), connection, now);
         }
         drop(self.entry);
         self.permits.finish(Outcome::Success);
@@ -91,9 +78,8 @@ impl Exchange {
     }
 
     /// The exchange is over and its connection can't be used again.
-    pub fn close(mut self) {
-        self.reusable = false;
-        self.complete();
+    pub fn close(self) {
+        self.complete(None);
     }
 
     /// The answer broke off on the upstream's side.

@@ -1,4 +1,5 @@
 use super::exchange::Exchange;
+use crate::http::client::Switched;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use std::io;
@@ -15,13 +16,13 @@ use tokio::time::timeout;
 /// hold the permit for ever.
 pub fn spawn(
     client: OnUpgrade,
-    upstream: OnUpgrade,
+    upstream: Switched,
     exchange: Exchange,
     half_open_max: Duration,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
-        let carried = match tokio::try_join!(client, upstream) {
-            Ok((client, upstream)) => carry(client, upstream, half_open_max).await,
+        let carried = match client.await {
+            Ok(client) => carry(client, upstream, half_open_max).await,
             Err(error) => Err(io::Error::other(error)),
         };
         match carried {
@@ -32,9 +33,9 @@ pub fn spawn(
     })
 }
 
-async fn carry(client: Upgraded, upstream: Upgraded, half_open_max: Duration) -> io::Result<()> {
+async fn carry(client: Upgraded, upstream: Switched, half_open_max: Duration) -> io::Result<()> {
     let (client_read, client_write) = split(TokioIo::new(client));
-    let (upstream_read, upstream_write) = split(TokioIo::new(upstream));
+    let (upstream_read, upstream_write) = split(upstream);
     let mut up = pin!(pass_on(client_read, upstream_write));
     let mut down = pin!(pass_on(upstream_read, client_write));
     let second = tokio::select! {

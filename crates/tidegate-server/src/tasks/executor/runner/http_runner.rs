@@ -1,7 +1,7 @@
 use crate::config::{Config, Scheme, UpstreamTarget};
 use crate::http::TlsSetupError;
 use crate::http::client::{
-    ConnectError, Connection, Connector, Endpoint, HttpVersion, Pool, UploadBody,
+    ClientError, ConnectError, Connector, Endpoint, EndpointBody, HttpVersion, Pool, UploadBody,
 };
 use crate::tasks::execution::{OutputSink, StopSignal, Work};
 use crate::tasks::executor::config::ExecutorConfigError;
@@ -10,7 +10,6 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue, 
 use http::uri::{self, PathAndQuery, Uri};
 use http::{Request, Response, StatusCode, Version};
 use http_body::Body;
-use hyper::body::Incoming;
 use serde_json::json;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -61,7 +60,7 @@ enum ExchangeError {
     #[error("can't connect: {0}")]
     Connect(#[from] ConnectError),
     #[error("the exchange failed: {0}")]
-    Broken(#[from] hyper::Error),
+    Broken(#[from] ClientError),
     #[error("invalid request: {0}")]
     Request(#[from] http::Error),
 }
@@ -111,29 +110,33 @@ impl HttpRunner {
     }
 
     async fn exchange(&self, work: &Work, sink: &OutputSink) -> Result<Ending, ExchangeError> {
-        let (connection, response) = self.send(work).await?;
+        let response = self.send(work).await?;
         let status = response.status();
-        let Some(()) = read(response.into_body(), sink).await? else {
+        let mut body = response.into_body();
+        let Some(()) = read(&mut body, sink).await? else {
             let ending = Ending::new(TaskOutcome::Failed, EndReason::OutputLimit);
             return Ok(ending.because("the response is longer than the output limit"));
         };
         // A response that was read to its end leaves the connection usable.
-        self.pool.put_back(&self.endpoint, connection, Instant::now());
+        if let Some(connection) = body.take_connection() {
+            self.pool.put_back(&self.endpoint, connection, Instant::now());
+        }
         Ok(ending_of(status, &self.url))
     }
 
     /// Sends the request; retries only when it was not sent: the server may just have closed an idle connection.
-    async fn send(&self, work: &Work) -> Result<(Connection, Response<Incoming>), ExchangeError> {
+    async fn send(&self, work: &Work) -> Result<Response<EndpointBody>, ExchangeError> {
         let body = body(work);
         loop {
-            let mut connection =
+            let connection =
                 self.pool.checkout(&self.endpoint, HttpVersion::Any, Instant::now()).await?;
             let request = self.request(work, body.clone(), connection.is_h2())?;
-            match connection.send(request).await {
-                Ok(response) => return Ok((connection, response)),
+            let was_reused = connection.was_reused();
+            match connection.send(request, &[]).await {
+                Ok(response) => return Ok(response),
                 // An error that returns the request has not sent it.
-                Err(mut error) => match error.take_message() {
-                    Some(_) if connection.was_reused() => {}
+                Err(mut error) => match error.take_unsent() {
+                    Some(_) if was_reused => {}
                     _ => return Err(ExchangeError::Broken(error.into_error())),
                 },
             }
@@ -194,8 +197,8 @@ fn ending_of(status: StatusCode, url: &str) -> Ending {
 }
 
 /// Writes the response's body to the sink; `None` when it exceeds the output limit.
-async fn read(mut body: Incoming, sink: &OutputSink) -> Result<Option<()>, hyper::Error> {
-    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+async fn read(body: &mut EndpointBody, sink: &OutputSink) -> Result<Option<()>, ClientError> {
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
         let Ok(data) = frame?.into_data() else { continue };
         if !sink.write(OutputStream::Stdout, &data) {
             return Ok(None);
