@@ -217,7 +217,9 @@ async fn copy(
 fn flood(folder: &std::path::Path, sessions: u64, rate: u64, seconds: u64) -> serde_json::Value {
     let (manager, address) = manager(folder, Vec::new());
     // The workers are other machines in truth: here they give way to the manager.
-    let give_way = || drop(rustix::process::nice(10));
+    let give_way = || {
+        let _ = rustix::process::nice(10);
+    };
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .on_thread_start(give_way)

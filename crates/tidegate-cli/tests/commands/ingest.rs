@@ -357,6 +357,15 @@ fn a_token_sends_for_its_own_tenants_and_is_in_no_log() {
     assert_eq!(send(&file, Some(token), None), Some(1));
     assert_eq!(ingest.stored(), (2, "11".to_owned()));
     let stats = ingest.get("/v1/stats").to_string();
+    for (filter, shown) in [("acme", "acme 2 2 0.0000 USD"), ("", "no usage")] {
+        let admin = ingest.admin.trim_start_matches("http://");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.args(["usage", "--admin", admin, "--since", "1969-12-31", "--by", "client"]);
+        let output = command.args(["--client", filter]).env_clear().output().unwrap();
+        let table = String::from_utf8(output.stdout).unwrap();
+        let last = table.lines().last().unwrap_or_default();
+        assert_eq!(last.split_whitespace().collect::<Vec<_>>().join(" "), shown, "{table}");
+    }
     ingest.child.kill().unwrap();
     let mut banner = String::new();
     ingest.out.read_to_string(&mut banner).unwrap();

@@ -63,8 +63,8 @@ impl UsageError {
     }
 }
 
-/// Answers `GET /v1/usage?by=tenant&from_ns=…&until_ns=…&tenant=…&meter=…&limit=…&after=…`; every parameter may be
-/// left out. With `tenants`, only the usage of one of these is told.
+/// Answers `GET /v1/usage?by=tenant&from_ns=…&until_ns=…&tenant=…&meter=…&client=…&limit=…&after=…`; every
+/// parameter may be left out. With `tenants`, only the usage of one of these is told.
 ///
 /// # Errors
 ///
@@ -110,6 +110,7 @@ pub fn usage_json(query: &UsageQuery, page: &UsagePage) -> Value {
         json!({
             "tenant": row.tenant,
             "meter": row.meter,
+            "client": row.client,
             "currency": row.currency.code(),
             "records": row.records,
             "fallbacks": row.fallbacks,
@@ -129,20 +130,24 @@ pub fn usage_json(query: &UsageQuery, page: &UsagePage) -> Value {
 
 /// The text of a cursor: the names and the currency of the last row.
 fn cursor_text(cursor: &UsageCursor) -> String {
-    json!([cursor.tenant, cursor.meter, cursor.currency.code()]).to_string()
+    json!([cursor.tenant, cursor.meter, cursor.client, cursor.currency.code()]).to_string()
 }
 
 /// The cursor of a text, if it is one of a query by these names.
 fn parse_cursor(by: UsageBy, text: &str) -> Option<UsageCursor> {
-    let (tenant, meter, currency): (Option<String>, Option<String>, String) =
-        serde_json::from_str(text).ok()?;
-    let named = (tenant.is_some(), meter.is_some());
-    let fits = match by {
-        UsageBy::Tenant => named == (true, false),
-        UsageBy::Meter => named == (false, true),
-        UsageBy::Both => named == (true, true),
+    let ([tenant, meter, client], currency) = {
+        let (tenant, meter, client, currency): (_, _, _, String) =
+            serde_json::from_str(text).ok()?;
+        ([tenant, meter, client], currency)
     };
-    fits.then_some(UsageCursor { tenant, meter, currency: currency.parse().ok()? })
+    let named = [&tenant, &meter, &client].map(|name: &Option<String>| name.is_some());
+    let fits = match by {
+        UsageBy::Tenant => named == [true, false, false],
+        UsageBy::Meter => named == [false, true, false],
+        UsageBy::Both => named == [true, true, false],
+        UsageBy::Client => named == [false, false, true],
+    };
+    fits.then_some(UsageCursor { tenant, meter, client, currency: currency.parse().ok()? })
 }
 
 fn rfc3339(ns: i64) -> String {
@@ -153,7 +158,7 @@ fn rfc3339(ns: i64) -> String {
 fn parse(query: &str, now: SystemTime) -> Result<UsageQuery, UsageError> {
     let now_ns = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
-    let (mut by, mut tenant, mut meter) = (UsageBy::default(), None, None);
+    let (mut by, mut tenant, mut meter, mut client) = (UsageBy::default(), None, None, None);
     let (mut after, mut limit) = (None, ROWS_DEFAULT);
     let (mut from_ns, mut until_ns) =
         (now_ns.saturating_sub(RANGE_DEFAULT.as_nanos() as i64), now_ns);
@@ -166,6 +171,7 @@ fn parse(query: &str, now: SystemTime) -> Result<UsageQuery, UsageError> {
             "until_ns" => until_ns = parse_ns(key, &value)?,
             "tenant" => tenant = Some(value),
             "meter" => meter = Some(value),
+            "client" => client = Some(value),
             "after" => after = Some(value),
             "limit" => {
                 let rows = value.parse().ok().filter(|rows| (1..=ROWS_MAX).contains(rows));
@@ -173,7 +179,8 @@ fn parse(query: &str, now: SystemTime) -> Result<UsageQuery, UsageError> {
                 limit = rows.ok_or_else(|| wrong(key, &value, expected))?;
             }
             _ => {
-                let expected = "one of by, from_ns, until_ns, tenant, meter, limit and after";
+                let expected =
+                    "one of by, from_ns, until_ns, tenant, meter, client, limit and after";
                 return Err(wrong(key, key, expected));
             }
         }
@@ -189,7 +196,7 @@ fn parse(query: &str, now: SystemTime) -> Result<UsageQuery, UsageError> {
         None => None,
     };
     let mut query = UsageQuery::new(by, from_ns, until_ns).page(after, limit);
-    (query.tenant, query.meter) = (tenant, meter);
+    (query.tenant, query.meter, query.client) = (tenant, meter, client);
     Ok(query)
 }
 
@@ -198,7 +205,8 @@ fn parse_by(value: &str) -> Result<UsageBy, UsageError> {
         "tenant" => Ok(UsageBy::Tenant),
         "meter" => Ok(UsageBy::Meter),
         "both" => Ok(UsageBy::Both),
-        _ => Err(wrong("by", value, "tenant, meter or both")),
+        "client" => Ok(UsageBy::Client),
+        _ => Err(wrong("by", value, "tenant, meter, both or client")),
     }
 }
 
@@ -230,6 +238,15 @@ mod tests {
         let text = "by=both&from_ns=0&until_ns=60000000000&tenant=a%20b&meter=m";
         let query = parse(text, UNIX_EPOCH).unwrap();
         assert_eq!((query.tenant.as_deref(), query.meter.as_deref()), (Some("a b"), Some("m")));
+        let query = parse("by=client&client=a%20b", UNIX_EPOCH).unwrap();
+        assert_eq!((query.by, query.client.as_deref()), (UsageBy::Client, Some("a b")));
+        let cursor = UsageCursor {
+            tenant: None,
+            meter: None,
+            client: Some(String::new()),
+            currency: "EUR".parse().unwrap(),
+        };
+        assert_eq!(parse_cursor(UsageBy::Client, &cursor_text(&cursor)), Some(cursor));
         for (text, parameter) in [
             ("by=hour", "by"),
             ("from_ns=yesterday", "from_ns"),
@@ -238,7 +255,8 @@ mod tests {
             ("limit=0", "limit"),
             ("limit=10001", "limit"),
             ("after=acme", "after"),
-            ("by=both&after=%5B%22a%22%2Cnull%2C%22EUR%22%5D", "after"),
+            ("by=both&after=%5B%22a%22%2Cnull%2Cnull%2C%22EUR%22%5D", "after"),
+            ("by=client&after=%5B%22a%22%2Cnull%2Cnull%2C%22EUR%22%5D", "after"),
         ] {
             let message = parse(text, UNIX_EPOCH).unwrap_err().to_string();
             assert!(message.starts_with(parameter), "{message}");

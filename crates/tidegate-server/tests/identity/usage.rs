@@ -44,3 +44,41 @@ async fn a_client_reads_the_usage_of_its_own_tenants_alone() {
         assert_eq!(tenants(&all), ["a", "x", "y", "z"]);
     }
 }
+
+/// Clients and records of the rows that a token gets.
+fn clients(usage: &Value) -> Vec<(&str, u64)> {
+    let rows = usage["rows"].as_array().unwrap_or_else(|| panic!("{usage}"));
+    rows.iter()
+        .map(|row| (row["client"].as_str().unwrap(), row["records"].as_u64().unwrap()))
+        .collect()
+}
+
+#[tokio::test]
+async fn usage_is_told_by_the_client_that_delivered_it() {
+    let config = IDENTITIES.replace("name = \"b\"\n", "name = \"b\"\ntenants = [\"a\", \"b\"]\n");
+    let node = TestNode::start(&config);
+    let ingest = node.inner().ingest().unwrap();
+    for (token, tenants) in [(Some(A), &["a"][..]), (Some(B), &["a", "b"]), (None, &["a"])] {
+        let mut lines = TcpStream::connect(ingest.lines_address()).await.unwrap();
+        let mut text = token.map(|token| format!("auth {token}\n")).unwrap_or_default();
+        for tenant in tenants {
+            text += &format!("calls,tenant={tenant} quantity=1 1000000000\n");
+        }
+        lines.write_all(text.as_bytes()).await.unwrap();
+    }
+    eventually("all is stored", || ingest.stats().counts.records_stored == 4).await;
+    let usage = async |token, query: &str| {
+        ask(node.data, "GET", &format!("/v1/usage?{ALL}{query}"), Some(token), "").await.json()
+    };
+    let all = usage(OPERATOR, "&by=client").await;
+    assert_eq!(clients(&all), [("", 1), ("a", 1), ("b", 2)]);
+    assert_eq!(tenants(&usage(OPERATOR, "&client=b").await), ["a", "b"]);
+    assert_eq!(tenants(&usage(OPERATOR, "&client=").await), ["a"]);
+    // Of its own tenants alone, whoever delivered it.
+    assert_eq!(clients(&usage(A, "&by=client").await), [("", 1), ("a", 1), ("b", 1)]);
+    assert_eq!(tenants(&usage(A, "&client=b").await), ["a"]);
+    let page = usage(OPERATOR, "&by=client&limit=1").await;
+    let next = page["next"].as_str().unwrap().replace('"', "%22");
+    let page = usage(OPERATOR, &format!("&by=client&limit=1&after={next}")).await;
+    assert_eq!(clients(&page), [("a", 1)]);
+}

@@ -2,6 +2,8 @@ use super::access::SenderIdentity;
 use super::measure::signal_cell::SignalCell;
 use super::protocol::Protocol;
 use super::replies::{Replies, Unread};
+use super::shares::{Share, Shares};
+use crate::store::CLIENT_SOURCE;
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,6 +43,9 @@ pub struct Connection {
     /// A batch of it was taken: its sender can't begin anew.
     has_begun: AtomicBool,
     source: OnceLock<Arc<str>>,
+    shares: Arc<Shares>,
+    share: Arc<Share>,
+    client_share: OnceLock<Arc<Share>>,
     /// Nothing more is read from it for a while.
     held: Mutex<Held>,
     /// True once it was held. Nearly no connection is, and then this is all that is read.
@@ -60,7 +65,12 @@ struct Held {
 // === impl Connection ===
 
 impl Connection {
-    pub(crate) fn new(id: u64, peer: SocketAddr, protocol: Protocol, signal: SignalCell) -> Self {
+    pub(crate) fn new(
+        id: u64,
+        peer: SocketAddr,
+        protocol: Protocol,
+        (signal, shares): (SignalCell, Arc<Shares>),
+    ) -> Self {
         Self {
             id,
             peer,
@@ -74,6 +84,9 @@ impl Connection {
             reach: AtomicU64::new(0),
             has_begun: AtomicBool::new(false),
             source: OnceLock::new(),
+            share: shares.add(),
+            shares,
+            client_share: OnceLock::new(),
             held: Mutex::default(),
             is_held: AtomicBool::new(false),
             cut: AtomicBool::new(false),
@@ -113,7 +126,15 @@ impl Connection {
 
     /// Sets the identity; the first one stays.
     pub(crate) fn set_identity(&self, identity: SenderIdentity) {
+        if let SenderIdentity::Client(client) = &identity {
+            let _ = self.client_share.set(self.shares.of_client(&client.name));
+        }
         let _ = self.identity.set(identity);
+    }
+
+    /// The share of the pipeline that its bytes count to: that of its client, if it has shown a token.
+    pub(crate) fn share(&self) -> &Arc<Share> {
+        self.client_share.get().unwrap_or(&self.share)
     }
 
     /// The owner of the sender's name, as this connection shows it.
@@ -124,11 +145,18 @@ impl Connection {
     /// The client or the sender to whom new series are counted: all lines without a token are one.
     pub(crate) fn source(&self) -> Arc<str> {
         let source = || match (self.identity(), self.sender()) {
-            (Some(SenderIdentity::Client(client)), _) => format!("client/{}", client.name).into(),
+            (Some(SenderIdentity::Client(client)), _) => {
+                format!("{CLIENT_SOURCE}{}", client.name).into()
+            }
             (_, Some(sender)) => format!("sender/{sender}").into(),
             (_, None) => Arc::from("lines"),
         };
         Arc::clone(self.source.get_or_init(source))
+    }
+
+    /// Counts series that a batch of it began.
+    pub(crate) fn began(&self, series: u64) {
+        self.shares.began(self.share(), series);
     }
 
     /// Lets a sender wait that sends what is refused at a cost: 1 s, and longer each time that it goes on.

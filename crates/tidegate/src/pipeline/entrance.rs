@@ -3,6 +3,7 @@ use super::item::Chunk;
 use super::measure::meter::StageMeter;
 use super::measure::signal_cell::SignalCell;
 use super::protocol::Protocol;
+use super::shares::Shares;
 use crate::channel::{Closed, WindowedSender};
 use bytes::Bytes;
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ pub struct Entrance {
     signal: SignalCell,
     connections: Arc<AtomicU64>,
     meter: Arc<StageMeter>,
+    shares: Arc<Shares>,
 }
 
 // === impl Entrance ===
@@ -26,18 +28,24 @@ impl Entrance {
         signal: SignalCell,
         meter: Arc<StageMeter>,
     ) -> Self {
-        Self { chunks, signal, connections: Arc::default(), meter }
+        let shares = Arc::new(Shares::new());
+        Self { chunks, signal, connections: Arc::default(), meter, shares }
     }
 
     /// Registers a new connection.
     #[must_use]
     pub fn connect(&self, peer: SocketAddr, protocol: Protocol) -> Arc<Connection> {
         let id = self.connections.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Connection::new(id, peer, protocol, self.signal.clone()))
+        Arc::new(Connection::new(
+            id,
+            peer,
+            protocol,
+            (self.signal.clone(), Arc::clone(&self.shares)),
+        ))
     }
 
     /// Hands over what was read from a connection. Waits while the pipeline has no room for it, in turn with
-    /// all other connections.
+    /// all other connections; and while its sender has much in there and another one has little to send.
     ///
     /// # Errors
     ///
@@ -48,14 +56,16 @@ impl Entrance {
     /// Dropped early, the bytes are gone, and so must the connection be.
     pub async fn push(&self, connection: &Arc<Connection>, bytes: Bytes) -> Result<(), Closed> {
         connection.expect_answer();
-        let chunk = Chunk { connection: Arc::clone(connection), bytes: Some(bytes) };
+        let occupied = Some(self.shares.enter(connection.share(), bytes.len()).await);
+        let chunk = Chunk { connection: Arc::clone(connection), bytes: Some(bytes), occupied };
         self.meter.waiting(self.chunks.send(chunk)).await.map_err(|_unsent| Closed)
     }
 
     /// Nothing more comes from a connection. To be called once for each, also for one that was cut: what was
     /// kept for it is let go of.
     pub async fn end(&self, connection: &Arc<Connection>) {
-        let chunk = Chunk { connection: Arc::clone(connection), bytes: None };
+        let connection_end = Arc::clone(connection);
+        let chunk = Chunk { connection: connection_end, bytes: None, occupied: None };
         if self.chunks.send(chunk).await.is_err() {
             connection.end();
         }

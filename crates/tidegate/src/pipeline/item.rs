@@ -1,4 +1,5 @@
 use super::connection::Connection;
+use super::shares::Occupied;
 use crate::channel::{Weigh, Weight};
 use crate::store::PricedBatch;
 use bytes::Bytes;
@@ -14,6 +15,7 @@ const SLOT_BYTES: usize = 64;
 pub(crate) struct Chunk {
     pub connection: Arc<Connection>,
     pub bytes: Option<Bytes>,
+    pub occupied: Option<Occupied>,
 }
 
 /// A whole frame, or whole lines.
@@ -21,6 +23,7 @@ pub(crate) struct Chunk {
 pub(crate) struct Piece {
     pub connection: Arc<Connection>,
     pub content: Content,
+    pub occupied: Occupied,
 }
 
 #[derive(Debug)]
@@ -35,6 +38,7 @@ pub(crate) enum Content {
 pub(crate) struct Parsed {
     pub connection: Arc<Connection>,
     pub message: Message,
+    pub occupied: Occupied,
 }
 
 #[derive(Debug)]
@@ -53,6 +57,7 @@ pub(crate) struct Priced {
     /// Its records count for tiers, and must not if the store refuses them.
     pub tiered: bool,
     pub order: Order,
+    pub occupied: Occupied,
 }
 
 #[derive(Debug)]
@@ -75,12 +80,27 @@ impl Weigh for Chunk {
 
 // === impl Piece ===
 
+impl Piece {
+    pub(crate) fn new(connection: &Arc<Connection>, content: Content) -> Self {
+        let occupied = connection.share().occupy(content.bytes());
+        Self { connection: Arc::clone(connection), content, occupied }
+    }
+}
+
 impl Weigh for Piece {
     fn weight(&self) -> Weight {
-        raw_weight(match &self.content {
-            Content::Frame(frame) => frame.frame_bytes(),
-            Content::Lines(lines) => lines.len(),
-        })
+        raw_weight(self.content.bytes())
+    }
+}
+
+// === impl Content ===
+
+impl Content {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Frame(frame) => frame.frame_bytes(),
+            Self::Lines(lines) => lines.len(),
+        }
     }
 }
 

@@ -20,6 +20,7 @@ mod protocol;
 mod rejections;
 mod replies;
 mod senders;
+mod shares;
 mod stages;
 mod stale_senders;
 mod view;

@@ -88,6 +88,13 @@ impl Store for AnyStore {
         delegate!(self, store => store.append(batches).await)
     }
 
+    async fn append_counted(
+        &self,
+        batches: Vec<PricedBatch>,
+    ) -> Result<Vec<(Appended, u64)>, Unstored> {
+        delegate!(self, store => store.append_counted(batches).await)
+    }
+
     async fn retain(&self, before_ns: i64) -> Result<u64, StoreError> {
         delegate!(self, store => store.retain(before_ns).await)
     }

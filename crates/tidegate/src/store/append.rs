@@ -3,12 +3,16 @@ use std::sync::Arc;
 use tidegate_core::sequence::SEQ_WINDOW;
 use tidegate_core::usage::PricedRecord;
 
+/// Begins the source of what a client sent with its token.
+pub(crate) const CLIENT_SOURCE: &str = "client/";
+
 /// Records that come and are stored together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PricedBatch {
     /// Sender and number; `None` where the protocol has no numbers, so that a repeat can't be detected.
     pub origin: Option<Origin>,
-    /// The client or the sender to whom new series are counted.
+    /// The client or the sender to whom new series are counted: `client/NAME` for the holder of a token, to whom
+    /// the usage counts too.
     pub source: Arc<str>,
     /// Its records.
     pub records: Vec<PricedRecord>,
@@ -74,6 +78,16 @@ pub enum BatchRefusal {
     /// A sender's, tenant's or meter's name is longer than [`NAME_BYTES_MAX`](super::NAME_BYTES_MAX).
     #[error("a sender's, tenant's or meter's name is longer than {NAME_BYTES_MAX} bytes")]
     NameTooLong,
+}
+
+// === impl PricedBatch ===
+
+impl PricedBatch {
+    /// Name of the client whose token delivered the batch; empty without a token.
+    #[must_use]
+    pub fn client(&self) -> &str {
+        self.source.strip_prefix(CLIENT_SOURCE).unwrap_or_default()
+    }
 }
 
 /// Nothing of these batches was stored.

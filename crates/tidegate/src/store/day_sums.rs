@@ -2,6 +2,7 @@ use super::tally::{Tally, TallyKey, floor};
 use super::{BatchRefusal, PricedBatch};
 use rust_decimal::Decimal;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use tidegate_core::usage::PricedRecord;
 
 /// Nanoseconds of a day (UTC).
@@ -37,6 +38,8 @@ fn day_key(priced: &PricedRecord) -> TallyKey {
         meter: priced.record.meter.clone(),
         minute_ns: floor(priced.record.time_ns, DAY_NS),
         currency: priced.charge.currency,
+        // The sum of all clients is checked.
+        client: Arc::default(),
     }
 }
 

@@ -22,13 +22,18 @@ struct Window {
 }
 
 /// Decides each batch: new, repeated or refused. One that is new is refused if `admit` says so, and then its
-/// number stays free.
+/// number stays free; otherwise `admit` gives the number of series that it begins.
 pub(crate) fn decide<'a>(
     batches: impl IntoIterator<Item = &'a PricedBatch>,
     windows: &mut Windows,
-    mut admit: impl FnMut(&PricedBatch) -> Result<(), BatchRefusal>,
-) -> Vec<Appended> {
-    batches.into_iter().map(|batch| windows.decide(batch, &mut admit)).collect()
+    mut admit: impl FnMut(&PricedBatch) -> Result<u64, BatchRefusal>,
+) -> Vec<(Appended, u64)> {
+    let decide = |batch| {
+        let mut begun = 0;
+        let admit = |batch: &PricedBatch| admit(batch).map(|series| begun = series);
+        (windows.decide(batch, admit), begun)
+    };
+    batches.into_iter().map(decide).collect()
 }
 
 /// The senders whose windows must be known to decide batches, each once, in order.
@@ -60,7 +65,7 @@ impl Windows {
     fn decide(
         &mut self,
         batch: &PricedBatch,
-        admit: &mut impl FnMut(&PricedBatch) -> Result<(), BatchRefusal>,
+        admit: impl FnOnce(&PricedBatch) -> Result<(), BatchRefusal>,
     ) -> Appended {
         if let Err(refused) = name::check(batch) {
             return Appended::Refused(refused);

@@ -30,6 +30,7 @@ pub use crate::storage::{NotAStoreUrl, StoreError, StoreUrl};
 pub use any_store::AnyStore;
 pub(crate) use day_sums::is_large;
 
+pub(crate) use append::CLIENT_SOURCE;
 pub use append::{Appended, BatchRefusal, Origin, PricedBatch, Unstored};
 #[cfg(feature = "fjall")]
 pub use fjall::FjallStore;

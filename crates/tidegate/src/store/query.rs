@@ -17,6 +17,8 @@ pub struct UsageQuery {
     pub tenant: Option<String>,
     /// Only this meter's.
     pub meter: Option<String>,
+    /// Only what this client's token delivered; empty for what came without a token.
+    pub client: Option<String>,
     /// Only what follows this row.
     pub after: Option<UsageCursor>,
     /// The most rows of a page; at least one. Default 1,000.
@@ -30,6 +32,8 @@ pub struct UsageCursor {
     pub tenant: Option<String>,
     /// The meter; `None` when not asked for by meter.
     pub meter: Option<String>,
+    /// The client; `None` when not asked for by client.
+    pub client: Option<String>,
     /// The currency.
     pub currency: Currency,
 }
@@ -54,6 +58,8 @@ pub enum UsageBy {
     Meter,
     /// Each tenant, meter and currency.
     Both,
+    /// Each client whose token delivered records, and currency.
+    Client,
 }
 
 /// A sum of usage.
@@ -63,6 +69,9 @@ pub struct UsageRow {
     pub tenant: Option<String>,
     /// Of what; `None` when not asked for by meter.
     pub meter: Option<String>,
+    /// Name of the client whose token delivered the records, empty for those without a token; `None` when not
+    /// asked for by client.
+    pub client: Option<String>,
     /// In what money the amount is.
     pub currency: Currency,
     /// Number of records.
@@ -85,8 +94,8 @@ impl UsageQuery {
     pub fn new(by: UsageBy, from_ns: i64, until_ns: i64) -> Self {
         let until_ns = until_ns.checked_add(MINUTE_NS - 1).unwrap_or(i64::MAX);
         let (from_ns, until_ns) = (floor(from_ns, MINUTE_NS), floor(until_ns, MINUTE_NS));
-        let (tenant, meter, after, limit) = (None, None, None, PAGE_ROWS);
-        Self { by, from_ns, until_ns, tenant, meter, after, limit }
+        let (tenant, meter, client, after, limit) = (None, None, None, None, PAGE_ROWS);
+        Self { by, from_ns, until_ns, tenant, meter, client, after, limit }
     }
 
     /// Only of one tenant, of one meter, or of both.
@@ -94,6 +103,13 @@ impl UsageQuery {
     pub fn only(mut self, tenant: Option<&str>, meter: Option<&str>) -> Self {
         self.tenant = tenant.map(str::to_owned);
         self.meter = meter.map(str::to_owned);
+        self
+    }
+
+    /// Only what one client's token delivered; empty for what came without a token.
+    #[must_use]
+    pub fn of_client(mut self, client: Option<&str>) -> Self {
+        self.client = client.map(str::to_owned);
         self
     }
 
@@ -124,12 +140,11 @@ impl UsageRow {
     #[must_use]
     pub fn cursor(&self) -> UsageCursor {
         let (tenant, meter) = (self.tenant.clone(), self.meter.clone());
-        UsageCursor { tenant, meter, currency: self.currency }
+        UsageCursor { tenant, meter, client: self.client.clone(), currency: self.currency }
     }
 
     pub(crate) fn of(
-        tenant: Option<String>,
-        meter: Option<String>,
+        (tenant, meter, client): (Option<String>, Option<String>, Option<String>),
         currency: Currency,
         tally: &Tally,
     ) -> Self {
@@ -139,6 +154,7 @@ impl UsageRow {
             amount: tally.amount.to_decimal(),
             tenant,
             meter,
+            client,
             currency,
             records: tally.records,
             fallbacks: tally.fallbacks,

@@ -26,6 +26,26 @@ pub trait Store: Send + Sync + 'static {
         batches: Vec<PricedBatch>,
     ) -> impl Future<Output = Result<Vec<Appended>, Unstored>> + Send;
 
+    /// As [`append`](Self::append), with the number of series that each batch began: 0 from a store that does not
+    /// count them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`append`](Self::append).
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`append`](Self::append).
+    fn append_counted(
+        &self,
+        batches: Vec<PricedBatch>,
+    ) -> impl Future<Output = Result<Vec<(Appended, u64)>, Unstored>> + Send {
+        async move {
+            let appended = self.append(batches).await?;
+            Ok(appended.into_iter().map(|appended| (appended, 0)).collect())
+        }
+    }
+
     /// Deletes what is older than the day (UTC) that `before_ns` is in: records, sums, and the numbers of senders
     /// that have sent nothing since. Returns how many rows of the store are gone. Call it from time to time, or
     /// never.

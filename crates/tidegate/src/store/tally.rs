@@ -14,6 +14,8 @@ pub(crate) struct TallyKey {
     /// When the minute begins.
     pub(crate) minute_ns: i64,
     pub(crate) currency: Currency,
+    /// The client whose token delivered the records; empty without one.
+    pub(crate) client: Arc<str>,
 }
 
 /// Records summed up.
@@ -70,12 +72,13 @@ impl Tally {
 // === impl Tallies ===
 
 impl Tallies {
-    pub(crate) fn count(&mut self, priced: &PricedRecord) {
+    pub(crate) fn count(&mut self, client: &Arc<str>, priced: &PricedRecord) {
         let key = TallyKey {
             tenant: priced.record.tenant.clone(),
             meter: priced.record.meter.clone(),
             minute_ns: floor(priced.record.time_ns, MINUTE_NS),
             currency: priced.charge.currency,
+            client: Arc::clone(client),
         };
         self.by_key.entry(key).or_default().count(priced);
     }

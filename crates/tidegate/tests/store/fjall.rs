@@ -172,8 +172,8 @@ fn many_small_appends_are_all_counted() {
 }
 
 /// The sums of 100,000 new series are written between appends: a small append never waits for all of them. Times
-/// are compared with those of large appends in the same run, from before the first sums are written, and with small
-/// appends to a store that has few series, in turn with the others: a busy machine or disk delays both.
+/// are compared with those of large appends in the same run, from before the first sums are written, and with
+/// small appends to a store that has few series, in turn with the others: a busy machine or disk delays both.
 #[test]
 fn small_appends_do_not_wait_for_the_sums_of_new_series() {
     run(async {

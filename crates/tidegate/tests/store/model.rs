@@ -14,22 +14,28 @@ use tidegate::usage::{Fallback, PricedRecord, UsageCharge, UsageRecord};
 /// How many histories; each is on a store of its own.
 const HISTORIES: usize = 12;
 
+const ALL_BY: [UsageBy; 4] = [UsageBy::Tenant, UsageBy::Meter, UsageBy::Both, UsageBy::Client];
+
 #[derive(Clone, Debug)]
 enum Step {
     Append(Vec<PricedBatch>),
     Reopen,
-    Ask { by: UsageBy, from_ns: i64, until_ns: i64, tenant: Option<String>, meter: Option<String> },
+    Ask(UsageQuery),
 }
 
 /// Everything that was ever appended.
 #[derive(Default)]
 struct Model {
     seen: BTreeMap<Arc<str>, (u64, BTreeSet<u64>)>,
-    records: Vec<PricedRecord>,
+    /// Each with the client that sent it.
+    records: Vec<(String, PricedRecord)>,
 }
 
 /// A row as a test compares it.
-type Row = (Option<String>, Option<String>, String, u64, u64, Option<Decimal>, Decimal);
+type Row = (Names, String, u64, u64, Option<Decimal>, Decimal);
+
+/// Tenant, meter and client.
+type Names = [Option<String>; 3];
 
 fn any_record() -> impl Strategy<Value = PricedRecord> {
     let name = prop::sample::select(vec!["a", "b", "ab", "é", "a\0"]);
@@ -63,44 +69,53 @@ fn any_batch() -> impl Strategy<Value = PricedBatch> {
     let seq = prop_oneof![9 => 1_u64..12, 1 => 1_020_u64..1_040];
     let origin =
         prop::option::weighted(0.9, (sender, seq, prop_oneof![3 => Just(0), 1 => 0_u64..8]));
-    (origin, prop::collection::vec(any_record(), 0..12)).prop_map(|(origin, records)| PricedBatch {
+    let source = prop::sample::select(vec!["model", "client/a", "client/a\0", "client/é"]);
+    let any = (origin, source, prop::collection::vec(any_record(), 0..12));
+    any.prop_map(|(origin, source, records)| PricedBatch {
         origin: origin.map(|(sender, seq, settled)| Origin {
             sender: Arc::from(sender),
             owner: None,
             seq,
             settled,
         }),
-        source: Arc::from("model"),
+        source: Arc::from(source),
         records,
     })
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
     let name = || prop::option::weighted(0.3, prop::sample::select(vec!["a", "ab", "é", "x"]));
-    let by = prop::sample::select(vec![UsageBy::Tenant, UsageBy::Meter, UsageBy::Both]);
+    let client = prop::option::weighted(0.3, prop::sample::select(vec!["", "a", "a\0", "x"]));
+    let by = prop::sample::select(ALL_BY.to_vec());
     let minute = || prop_oneof![-4_i64..4, -4_000_i64..4_000, -3_000_000_i64..3_000_000];
     prop_oneof![
         6 => prop::collection::vec(any_batch(), 0..4).prop_map(Step::Append),
         1 => Just(Step::Reopen),
-        3 => (by, minute(), minute(), name(), name()).prop_map(ask),
+        3 => (by, minute(), minute(), name(), name(), client).prop_map(ask),
     ]
 }
 
-fn ask((by, from, until, tenant, meter): (UsageBy, i64, i64, Option<&str>, Option<&str>)) -> Step {
-    Step::Ask {
-        by,
-        from_ns: NOW_NS + from * MINUTE_NS,
-        until_ns: NOW_NS + until * MINUTE_NS,
-        tenant: tenant.map(str::to_owned),
-        meter: meter.map(str::to_owned),
-    }
+fn ask(
+    (by, from, until, tenant, meter, client): (
+        UsageBy,
+        i64,
+        i64,
+        Option<&str>,
+        Option<&str>,
+        Option<&str>,
+    ),
+) -> Step {
+    let (from_ns, until_ns) = (NOW_NS + from * MINUTE_NS, NOW_NS + until * MINUTE_NS);
+    Step::Ask(UsageQuery::new(by, from_ns, until_ns).only(tenant, meter).of_client(client))
 }
 
 impl Model {
     fn append(&mut self, batch: &PricedBatch) -> Appended {
         let outcome = self.outcome(batch);
         if outcome == Appended::New {
-            self.records.extend(batch.records.iter().cloned());
+            let client = batch.source.strip_prefix("client/").unwrap_or_default();
+            let records = batch.records.iter().cloned();
+            self.records.extend(records.map(|priced| (client.to_owned(), priced)));
         }
         outcome
     }
@@ -126,24 +141,31 @@ impl Model {
 
     fn usage(&self, query: &UsageQuery) -> Vec<Row> {
         let mut rows = BTreeMap::<_, (u64, u64, Decimal, Decimal)>::new();
-        for PricedRecord { record, charge } in &self.records {
+        for (client, PricedRecord { record, charge }) in &self.records {
             let wanted = (query.from_ns()..query.until_ns()).contains(&record.time_ns)
                 && query.tenant.as_deref().is_none_or(|only| only == &*record.tenant)
-                && query.meter.as_deref().is_none_or(|only| only == &*record.meter);
+                && query.meter.as_deref().is_none_or(|only| only == &*record.meter)
+                && query.client.as_deref().is_none_or(|only| only == client);
             if wanted {
-                let tenant = (query.by != UsageBy::Meter).then(|| record.tenant.to_string());
-                let meter = (query.by != UsageBy::Tenant).then(|| record.meter.to_string());
-                let row = rows.entry((tenant, meter, charge.currency.to_string())).or_default();
+                let by = |kinds: &[UsageBy], name: &str| {
+                    kinds.contains(&query.by).then(|| name.to_owned())
+                };
+                let names = [
+                    by(&[UsageBy::Tenant, UsageBy::Both], &record.tenant),
+                    by(&[UsageBy::Meter, UsageBy::Both], &record.meter),
+                    by(&[UsageBy::Client], client),
+                ];
+                let row = rows.entry((names, charge.currency.to_string())).or_default();
                 row.0 += 1;
                 row.1 += u64::from(charge.fallback.is_some());
                 row.2 += record.quantity;
                 row.3 += charge.amount;
             }
         }
-        let row = |((tenant, meter, currency), (records, fallbacks, quantity, amount)): (_, _)| {
-            let (tenant, meter): (Option<String>, Option<String>) = (tenant, meter);
-            let quantity = meter.is_some().then_some(quantity);
-            (tenant, meter, currency, records, fallbacks, quantity, amount)
+        let row = |((names, currency), (records, fallbacks, quantity, amount)): (_, _)| {
+            let names: Names = names;
+            let quantity = names[1].is_some().then_some(quantity);
+            (names, currency, records, fallbacks, quantity, amount)
         };
         rows.into_iter().map(row).collect()
     }
@@ -166,8 +188,8 @@ async fn asked(store: &impl Store, query: &UsageQuery) -> Vec<Row> {
         assert_eq!(paged, rows, "in pages of {limit}");
     }
     let rows = rows.into_iter().map(|row| {
-        let (tenant, meter, currency) = (row.tenant, row.meter, row.currency.to_string());
-        (tenant, meter, currency, row.records, row.fallbacks, row.quantity, row.amount)
+        let (names, currency) = ([row.tenant, row.meter, row.client], row.currency.to_string());
+        (names, currency, row.records, row.fallbacks, row.quantity, row.amount)
     });
     rows.collect()
 }
@@ -194,22 +216,18 @@ async fn replay(place: &Place, steps: &[Step]) {
                 store.close().await;
                 store = place.open().await;
             }
-            Step::Ask { by, from_ns, until_ns, tenant, meter } => {
-                let query = UsageQuery::new(*by, *from_ns, *until_ns)
-                    .only(tenant.as_deref(), meter.as_deref());
-                assert_eq!(
-                    asked(&store, &query).await,
-                    model.usage(&query),
-                    "{query:?} {steps:#?}"
-                );
+            Step::Ask(query) => {
+                let rows = asked(&store, query).await;
+                assert_eq!(rows, model.usage(query), "{query:?} {steps:#?}");
             }
         }
     }
-    for by in [UsageBy::Tenant, UsageBy::Meter, UsageBy::Both] {
+    for by in ALL_BY {
         assert_eq!(asked(&store, &all(by)).await, model.usage(&all(by)), "{steps:#?}");
     }
-    sort(&mut model.records);
-    assert_eq!(scan(&store, i64::MIN, i64::MAX).await, model.records, "{steps:#?}");
+    let mut records: Vec<_> = model.records.into_iter().map(|(_, priced)| priced).collect();
+    sort(&mut records);
+    assert_eq!(scan(&store, i64::MIN, i64::MAX).await, records, "{steps:#?}");
     // The next history begins with nothing.
     store.retain(i64::MAX).await.unwrap();
     store.close().await;

@@ -5,6 +5,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   tidegate usage                                   the last hour, by tenant
   tidegate usage --by meter --since 7d
+  tidegate usage --by client                       by the client whose token delivered it
   tidegate usage --by both --tenant acme --since 2026-11-01 --until 2026-12-01
   tidegate usage --since 15m --json
   tidegate usage --store ~/.local/state/tidegate/usage  from the store of a stopped node
@@ -32,6 +33,9 @@ pub struct UsageFlags {
     /// Only this meter
     #[arg(long)]
     pub meter: Option<String>,
+    /// Only what this client's token delivered; "" for what came without a token
+    #[arg(long)]
+    pub client: Option<String>,
     /// Print as JSON
     #[arg(long)]
     pub json: bool,
@@ -47,6 +51,7 @@ pub enum By {
     Tenant,
     Meter,
     Both,
+    Client,
 }
 
 // === impl By ===
@@ -57,6 +62,7 @@ impl By {
             Self::Tenant => "tenant",
             Self::Meter => "meter",
             Self::Both => "both",
+            Self::Client => "client",
         }
     }
 }

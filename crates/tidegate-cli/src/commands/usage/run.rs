@@ -63,7 +63,8 @@ fn request_page(
 ) -> Result<Value, Failure> {
     let mut path =
         format!("/v1/usage?by={}&from_ns={from_ns}&until_ns={until_ns}", flags.by.word());
-    for (key, value) in [("tenant", &flags.tenant), ("meter", &flags.meter)] {
+    let filters = [("tenant", &flags.tenant), ("meter", &flags.meter), ("client", &flags.client)];
+    for (key, value) in filters {
         if let Some(value) = value {
             path.push_str(&format!("&{key}={}", percent_encoded(value)));
         }
@@ -92,10 +93,12 @@ fn read(store: &str, flags: &UsageFlags, from_ns: i64, until_ns: i64) -> Result<
         By::Tenant => UsageBy::Tenant,
         By::Meter => UsageBy::Meter,
         By::Both => UsageBy::Both,
+        By::Client => UsageBy::Client,
     };
     let mut query = UsageQuery::new(by, from_ns, until_ns);
     query.tenant.clone_from(&flags.tenant);
     query.meter.clone_from(&flags.meter);
+    query.client.clone_from(&flags.client);
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Runtime(error.to_string()))?;
     runtime.block_on(async {
@@ -115,6 +118,8 @@ fn read(store: &str, flags: &UsageFlags, from_ns: i64, until_ns: i64) -> Result<
 fn table(usage: &Value, by: By) -> String {
     let text = |value: &Value| match value {
         Value::Null => "-".to_owned(),
+        // The client of what came without a token.
+        Value::String(text) if text.is_empty() => "-".to_owned(),
         Value::String(text) => printable(text),
         other => other.to_string(),
     };
@@ -122,6 +127,7 @@ fn table(usage: &Value, by: By) -> String {
         By::Tenant => &[("TENANT", "tenant")],
         By::Meter => &[("METER", "meter"), ("QUANTITY", "quantity")],
         By::Both => &[("TENANT", "tenant"), ("METER", "meter"), ("QUANTITY", "quantity")],
+        By::Client => &[("CLIENT", "client")],
     };
     let counted = [
         ("RECORDS", "records"),
@@ -142,7 +148,8 @@ fn table(usage: &Value, by: By) -> String {
     if lines.len() == 1 {
         return format!("{span}no usage\n");
     }
-    let right = |column: usize| column >= named.len() - usize::from(by != By::Tenant);
+    let has_quantity = matches!(by, By::Meter | By::Both);
+    let right = |column: usize| column >= named.len() - usize::from(has_quantity);
     span + &aligned(&lines, right)
 }
 
@@ -176,6 +183,17 @@ mod tests {
              TENANT  RECORDS  NO TARIFF     AMOUNT\n\
              acme         12          0  1234.5678  EUR\n\
              é             3          3     0.0000  USD\n"
+        );
+        let by_client = json!({ "from": "a", "until": "b", "rows": [
+            { "client": "", "currency": "EUR", "records": 1, "fallbacks": 0, "amount": "1" },
+            { "client": "agent", "currency": "EUR", "records": 2, "fallbacks": 0, "amount": "2" },
+        ] });
+        assert_eq!(
+            table(&by_client, By::Client),
+            "from a until b\n\
+             CLIENT  RECORDS  NO TARIFF  AMOUNT\n\
+             -             1          0  1.0000  EUR\n\
+             agent         2          0  2.0000  EUR\n"
         );
         let none = json!({ "from": "a", "until": "b", "rows": [] });
         assert_eq!(table(&none, By::Both), "from a until b\nno usage\n");

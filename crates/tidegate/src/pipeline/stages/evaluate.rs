@@ -61,9 +61,12 @@ impl<S: Store> Evaluate<S> {
     }
 
     async fn evaluate(&mut self, parsed: Parsed) -> Option<Priced> {
-        let Parsed { connection, message } = parsed;
+        let Parsed { connection, message, occupied } = parsed;
         match message {
-            Message::Hello(hello) => self.hello(connection, hello).await,
+            Message::Hello(hello) => {
+                let (number, order) = self.hello(&connection, hello).await?;
+                Some(Priced { connection, number, tiered: false, order, occupied })
+            }
             Message::Lines(records) => {
                 let number = self.evaluator.begin_batch();
                 let source = connection.source();
@@ -74,29 +77,30 @@ impl<S: Store> Evaluate<S> {
                     number,
                     tiered: self.tiered(),
                     order: Order::Persist(batch),
+                    occupied,
                 })
             }
             Message::Batch { seq, settled, records } => {
                 let number = self.evaluator.begin_batch();
                 let origin = (seq, settled);
                 let order = self.batch(&connection, number, origin, records).await?;
-                Some(Priced { connection, number, tiered: self.tiered(), order })
+                Some(Priced { connection, number, tiered: self.tiered(), order, occupied })
             }
         }
     }
 
-    async fn hello(&mut self, connection: Arc<Connection>, hello: Hello) -> Option<Priced> {
+    async fn hello(&mut self, connection: &Arc<Connection>, hello: Hello) -> Option<(u64, Order)> {
         let sender = hello.sender.to_arc();
         let owner = connection.owner();
         self.know(&sender, owner.is_some()).await;
         if !self.senders.claim(&sender, owner) {
             let why = BatchRefusal::SenderOwned.to_string();
-            self.rejections.note(&connection, RejectReason::SenderOwned.name(), &why);
+            self.rejections.note(connection, RejectReason::SenderOwned.name(), &why);
             connection.reject(self.reject(0, RejectReason::SenderOwned, &why));
             connection.cut();
             return None;
         }
-        if let Some(before) = self.senders.speak(&sender, &connection) {
+        if let Some(before) = self.senders.speak(&sender, connection) {
             PipelineCounters::add(&self.counters.senders_superseded, 1);
             tracing::info!(
                 sender = &*sender, old = %before.peer(), new = %connection.peer(),
@@ -105,8 +109,7 @@ impl<S: Store> Evaluate<S> {
             before.complain(self.superseded(0));
             before.cut();
         }
-        let number = self.evaluator.begin_batch();
-        Some(Priced { connection, number, tiered: false, order: Order::Greet(hello) })
+        Some((self.evaluator.begin_batch(), Order::Greet(hello)))
     }
 
     async fn batch(

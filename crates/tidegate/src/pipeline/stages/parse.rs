@@ -33,7 +33,7 @@ impl Work for Parse {
     type Out = Parsed;
 
     fn work(&mut self, piece: Piece, made: &mut Vec<Parsed>) {
-        let Piece { connection, content } = piece;
+        let Piece { connection, content, occupied } = piece;
         let message = match content {
             Content::Lines(block) => self.parse_lines(&connection, &block),
             Content::Frame(frame) => match self.parse_frame(&connection, &frame) {
@@ -52,7 +52,7 @@ impl Work for Parse {
                 }
             },
         };
-        made.extend(message.map(|message| Parsed { connection, message }));
+        made.extend(message.map(|message| Parsed { connection, message, occupied }));
     }
 }
 

@@ -44,7 +44,8 @@ impl Work for Reassemble {
     type Out = Piece;
 
     fn work(&mut self, chunk: Chunk, made: &mut Vec<Piece>) {
-        let Chunk { connection, bytes } = chunk;
+        // Its bytes are in the frames and lines from here on.
+        let Chunk { connection, bytes, occupied: _occupied } = chunk;
         if connection.is_cut() {
             // Where its next frame begins is not known, or not asked any more.
             let cutter = self.cutters.remove(&connection.id());
@@ -98,8 +99,7 @@ impl Reassemble {
             let error = "the connection broke off within a line";
             return self.rejections.note(connection, CUT_OFF, &error);
         }
-        let content = Content::Lines(last);
-        made.push(Piece { connection: Arc::clone(connection), content });
+        made.push(Piece::new(connection, Content::Lines(last)));
     }
 
     fn cut_lines(
@@ -111,8 +111,7 @@ impl Reassemble {
         loop {
             match lines.next() {
                 Ok(Some(block)) => {
-                    let content = Content::Lines(block);
-                    made.push(Piece { connection: Arc::clone(connection), content });
+                    made.push(Piece::new(connection, Content::Lines(block)));
                 }
                 Ok(None) => return,
                 Err(error) => self.rejections.note(connection, error.reason(), &error),
@@ -131,8 +130,7 @@ impl Reassemble {
                 Ok(Some(frame)) => {
                     PipelineCounters::add(&self.counters.frames, 1);
                     if let Some(frame) = self.admit(frame, connection) {
-                        let content = Content::Frame(frame);
-                        made.push(Piece { connection: Arc::clone(connection), content });
+                        made.push(Piece::new(connection, Content::Frame(frame)));
                     }
                 }
                 Ok(None) => return,

@@ -7,6 +7,7 @@ use crate::pipeline::item::{Order, Priced};
 use crate::pipeline::measure::meter::StageMeter;
 use crate::pipeline::measure::signal_cell::SignalCell;
 use crate::pipeline::rejections::Rejections;
+use crate::pipeline::shares::Occupied;
 use crate::pipeline::stale_senders::StaleSenders;
 use crate::store::{Appended, BatchRefusal, PricedBatch, Store, is_large};
 use std::collections::HashMap;
@@ -46,6 +47,8 @@ struct Commit {
     greetings: Vec<(Arc<Connection>, Hello)>,
     /// Batches that had come before.
     repeated: u64,
+    /// Shares of the pipeline, until all is answered.
+    occupied: Vec<Occupied>,
 }
 
 // === impl StoreStage ===
@@ -75,7 +78,7 @@ impl<S: Store> StoreStage<S> {
         let records: Vec<_> = batches.iter().map(|batch| batch.records.len() as u64).collect();
         let mut in_doubt = false;
         let appended = loop {
-            match self.store.append(batches).await {
+            match self.store.append_counted(batches).await {
                 Ok(appended) => break appended,
                 Err(unstored) => {
                     in_doubt = true;
@@ -87,9 +90,10 @@ impl<S: Store> StoreStage<S> {
         self.backoff.over();
         PipelineCounters::add(&self.counters.commits, 1);
         let origins = std::mem::take(&mut commit.origins);
-        for (((connection, seq, counted), records), appended) in
+        for (((connection, seq, counted), records), (appended, series)) in
             origins.into_iter().zip(records).zip(appended)
         {
+            connection.began(series);
             match appended {
                 // After a failure, what the store has already may be what that failure did not tell of.
                 Appended::Repeat if !in_doubt => {
@@ -134,7 +138,7 @@ impl<S: Store> StoreStage<S> {
     }
 
     async fn tell(&mut self, commit: Commit) {
-        let Commit { acks, greetings, .. } = commit;
+        let Commit { acks, greetings, occupied: _occupied, .. } = commit;
         for (connection, seqs) in acks {
             connection.ack(&seqs);
         }
@@ -169,7 +173,8 @@ impl<S: Store> StoreStage<S> {
 impl Commit {
     fn of(taken: impl Iterator<Item = Priced>) -> Self {
         let mut commit = Self::default();
-        for Priced { connection, order, tiered, .. } in taken {
+        for Priced { connection, order, tiered, occupied, .. } in taken {
+            commit.occupied.push(occupied);
             match order {
                 Order::Greet(hello) => commit.greetings.push((connection, hello)),
                 Order::Repeat { seq } => {

@@ -10,6 +10,9 @@ pub(super) const BLOCK_RECORDS: u32 = 1024;
 /// The first byte of a block: how the rest is to be read.
 const VERSION: u8 = 1;
 
+/// The same for one that has the client of each record after all records.
+const VERSION_CLIENTS: u8 = 2;
+
 const QUANTITY_NEGATIVE: u8 = 1 << 6;
 const AMOUNT_NEGATIVE: u8 = 1 << 7;
 const FALLBACK_BITS: u8 = 0b111;
@@ -22,6 +25,8 @@ pub(super) struct BlockBuilder {
     numbers: HashMap<Arc<str>, u64>,
     names: Vec<u8>,
     records: Vec<u8>,
+    /// For each record 0, or 1 more than the number of its client's name.
+    clients: Vec<u64>,
     count: u32,
     last_ns: i64,
     max_ns: Option<i64>,
@@ -37,16 +42,18 @@ struct Reader<'a> {
     last_ns: i64,
 }
 
-/// The records of a block.
-pub(super) fn decode(bytes: &[u8]) -> Result<Vec<PricedRecord>, NotABlock> {
+/// The records of a block, each with its client.
+pub(super) fn decode(bytes: &[u8]) -> Result<Vec<(Arc<str>, PricedRecord)>, NotABlock> {
     read(bytes).ok_or(NotABlock)
 }
 
-fn read(bytes: &[u8]) -> Option<Vec<PricedRecord>> {
+fn read(bytes: &[u8]) -> Option<Vec<(Arc<str>, PricedRecord)>> {
     let mut reader = Reader { bytes, names: Vec::new(), last_ns: 0 };
-    if reader.byte()? != VERSION {
-        return None;
-    }
+    let has_clients = match reader.byte()? {
+        VERSION => false,
+        VERSION_CLIENTS => true,
+        _ => return None,
+    };
     let names = reader.short()?;
     for _ in 0..names {
         let length = reader.short()?;
@@ -57,7 +64,10 @@ fn read(bytes: &[u8]) -> Option<Vec<PricedRecord>> {
     // A record has at least 10 bytes: a wrong count asks for no more memory than there are bytes.
     let mut records = Vec::with_capacity(count.min(reader.bytes.len()));
     for _ in 0..count {
-        records.push(reader.record()?);
+        records.push((Arc::default(), reader.record()?));
+    }
+    for (client, _) in records.iter_mut().filter(|_| has_clients) {
+        *client = reader.client()?;
     }
     reader.bytes.is_empty().then_some(records)
 }
@@ -65,7 +75,7 @@ fn read(bytes: &[u8]) -> Option<Vec<PricedRecord>> {
 // === impl BlockBuilder ===
 
 impl BlockBuilder {
-    pub(super) fn push(&mut self, priced: &PricedRecord) {
+    pub(super) fn push(&mut self, client: &Arc<str>, priced: &PricedRecord) {
         let PricedRecord { record, charge } = priced;
         let fallback = charge.fallback.map_or(0, Fallback::code);
         let sign = |number: &Decimal, bit| if number.is_sign_negative() { bit } else { 0 };
@@ -87,6 +97,8 @@ impl BlockBuilder {
         put(&mut self.records, u128::from((ahead << 1 ^ ahead >> 63) as u64));
         self.last_ns = record.time_ns;
         self.max_ns = self.max_ns.max(Some(record.time_ns));
+        let client = if client.is_empty() { 0 } else { self.number(client) + 1 };
+        self.clients.push(client);
         self.count += 1;
     }
 
@@ -98,11 +110,14 @@ impl BlockBuilder {
     pub(super) fn finish(&mut self) -> Option<(i64, Vec<u8>)> {
         let max_ns = self.max_ns.take()?;
         let mut bytes = Vec::with_capacity(self.names.len() + self.records.len() + 16);
-        bytes.push(VERSION);
+        let has_clients = self.clients.iter().any(|client| *client > 0);
+        bytes.push(if has_clients { VERSION_CLIENTS } else { VERSION });
         put(&mut bytes, self.numbers.len() as u128);
         bytes.extend_from_slice(&self.names);
         put(&mut bytes, u128::from(self.count));
         bytes.extend_from_slice(&self.records);
+        let clients = self.clients.drain(..);
+        clients.filter(|_| has_clients).for_each(|client| put(&mut bytes, u128::from(client)));
         self.numbers.clear();
         self.names.clear();
         self.records.clear();
@@ -158,6 +173,13 @@ impl<'a> Reader<'a> {
         self.names.get(number).cloned()
     }
 
+    fn client(&mut self) -> Option<Arc<str>> {
+        match self.short()?.checked_sub(1) {
+            None => Some(Arc::default()),
+            Some(number) => self.names.get(number).cloned(),
+        }
+    }
+
     fn short(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok()
     }
@@ -206,6 +228,10 @@ mod tests {
             .prop_map(|(digits, scale)| Decimal::from_i128_with_scale(digits, scale))
     }
 
+    fn any_client() -> impl Strategy<Value = Arc<str>> {
+        prop::sample::select(vec!["", "a", "é"]).prop_map(Arc::from)
+    }
+
     prop_compose! {
         fn any_record()(
             names in prop::array::uniform4(".{0,5}"),
@@ -230,13 +256,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_block_comes_back(records in prop::collection::vec(any_record(), 1..40)) {
+        fn a_block_comes_back(
+            records in prop::collection::vec((any_client(), any_record()), 1..40),
+        ) {
             let mut builder = BlockBuilder::default();
             // What a first block leaves behind must not show in a second.
             for _ in 0..2 {
-                records.iter().for_each(|record| builder.push(record));
+                records.iter().for_each(|(client, record)| builder.push(client, record));
                 let (max_ns, bytes) = builder.finish().unwrap();
-                let latest = records.iter().map(|priced| priced.record.time_ns).max();
+                let latest = records.iter().map(|(_, priced)| priced.record.time_ns).max();
                 prop_assert_eq!(Some(max_ns), latest);
                 prop_assert_eq!(decode(&bytes), Ok(records.clone()));
             }
@@ -245,17 +273,19 @@ mod tests {
 
         #[test]
         fn other_bytes_are_no_block_and_no_panic(
-            records in prop::collection::vec(any_record(), 1..4),
+            records in prop::collection::vec((any_client(), any_record()), 1..4),
             cut in 0_usize..1_000,
             garbage in prop::collection::vec(any::<u8>(), 0..60),
         ) {
             let mut builder = BlockBuilder::default();
-            records.iter().for_each(|record| builder.push(record));
+            records.iter().for_each(|(client, record)| builder.push(client, record));
             let (_, mut bytes) = builder.finish().unwrap();
             bytes.truncate(cut % bytes.len());
             prop_assert_eq!(decode(&bytes), Err(NotABlock));
             let _ = decode(&garbage);
-            let _ = decode(&[&[VERSION], &garbage[..]].concat());
+            for version in [VERSION, VERSION_CLIENTS] {
+                let _ = decode(&[&[version], &garbage[..]].concat());
+            }
         }
     }
 }

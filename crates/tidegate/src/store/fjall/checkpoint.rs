@@ -121,7 +121,8 @@ pub(super) fn finish(
 
 /// Writes the next slice of the checkpoint under way. There must be room in the tables.
 ///
-/// Not synced: a power cut takes back the sums and the log together, and all that was committed later.
+/// Not synced: a power cut takes back the sums and the log together, and all that was committed later. A table
+/// can't have sums whose log was taken back: the engine syncs the journal before it writes a table.
 pub(super) fn write_slice(
     engine: &Engine,
     view: &UsageView,

@@ -25,7 +25,7 @@ pub(crate) struct Engine {
     pub(super) db: Database,
     /// Latest time and number: a block of records.
     pub(super) blocks: Keyspace,
-    /// Tenant, meter, level, time, currency: a sum.
+    /// Tenant, meter, level, time, currency, client: a sum.
     pub(super) sums: Keyspace,
     /// Name: when it last sent, and the numbers it has sent.
     pub(super) senders: Keyspace,
@@ -90,7 +90,7 @@ impl Engine {
         let block = block.ok_or_else(|| self.damaged("the list of blocks"))?;
         let records = block::decode(&block).map_err(|_| self.damaged("a block"))?;
         let mut tallies = Tallies::default();
-        records.iter().for_each(|priced| tallies.count(priced));
+        records.iter().for_each(|(client, priced)| tallies.count(client, priced));
         Ok((tallies, records.len()))
     }
 }

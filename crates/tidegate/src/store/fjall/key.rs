@@ -89,17 +89,26 @@ pub(super) fn split_pair(key: &[u8]) -> Option<(usize, String, String)> {
     Some((second + 1, name(&key[..end])?, name(&key[end + 1..second])?))
 }
 
-/// A sum's key: tenant, meter, level, time, currency.
+/// A sum's key: tenant, meter, level, time, currency, client. Rows from before usage was counted by client have
+/// none.
 pub(super) fn sum(key: &TallyKey, level: Level) -> Vec<u8> {
     let mut bytes =
         level.start(&pair(&key.tenant, &key.meter), floor(key.minute_ns, level.span_ns()));
     bytes.extend_from_slice(key.currency.code().as_bytes());
+    bytes.extend_from_slice(key.client.as_bytes());
     bytes
 }
 
-/// The currency at the end of a sum's key.
-pub(super) fn currency(key: &[u8]) -> Option<Currency> {
-    Currency::from_str(std::str::from_utf8(key.last_chunk::<3>()?).ok()?).ok()
+/// The currency and the client of a sum, from the part of its key after the time.
+fn currency_and_client(end: &[u8]) -> Option<(Currency, &str)> {
+    let (code, client) = end.split_first_chunk::<3>()?;
+    let currency = Currency::from_str(std::str::from_utf8(code).ok()?).ok()?;
+    Some((currency, std::str::from_utf8(client).ok()?))
+}
+
+/// The same from the whole key of a sum of a pair.
+pub(super) fn end<'a>(key: &'a [u8], pair: &[u8]) -> Option<(Currency, &'a str)> {
+    currency_and_client(key.get(pair.len() + 1 + size_of::<i64>()..)?)
 }
 
 pub(super) fn encode_tally(tally: &Tally) -> Vec<u8> {
@@ -137,10 +146,11 @@ pub(super) fn decode_covered(bytes: &[u8]) -> Option<(u64, Covered)> {
 /// Reverses [`sum`] for the row of a minute.
 fn minute_key(bytes: &[u8]) -> Option<TallyKey> {
     let (length, tenant, meter) = split_pair(bytes)?;
-    let (time, code) = bytes.get(length + 1..)?.split_first_chunk()?;
-    let currency = currency(code)?;
+    let (time, end) = bytes.get(length + 1..)?.split_first_chunk()?;
+    let (currency, client) = currency_and_client(end)?;
     let minute_ns = (u64::from_be_bytes(*time) ^ 1 << 63) as i64;
-    Some(TallyKey { tenant: tenant.into(), meter: meter.into(), minute_ns, currency })
+    let (tenant, meter, client) = (tenant.into(), meter.into(), client.into());
+    Some(TallyKey { tenant, meter, minute_ns, currency, client })
 }
 
 /// The fewest rows that cover a time: whole days, then whole hours beside them, then minutes.
@@ -274,6 +284,7 @@ mod tests {
         fn the_progress_of_a_checkpoint_is_read_back(
             tenant in "[\0\u{1}aé]{0,4}",
             meter in "[\0\u{1}aé]{0,4}",
+            client in "[\0aé]{0,3}",
             minute in any::<i64>(),
             block in any::<u64>(),
         ) {
@@ -282,6 +293,7 @@ mod tests {
                 meter: meter.into(),
                 minute_ns: floor(minute, MINUTE_NS),
                 currency: Currency::USD,
+                client: client.into(),
             };
             let (some, all) = (covered(block, Some(&key)), covered(block, None));
             prop_assert_eq!(decode_covered(&some), Some((block, Covered::UpTo(key))));

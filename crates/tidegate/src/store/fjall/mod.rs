@@ -5,6 +5,8 @@ mod checkpoint;
 mod encoded;
 mod engine;
 mod key;
+#[cfg(test)]
+mod power_cut;
 mod read;
 mod recent;
 mod retain;

@@ -36,8 +36,8 @@ struct Table {
     rows: BTreeMap<RowKey, Tally>,
 }
 
-/// Tenant, meter and currency of a row.
-type RowKey = (Option<String>, Option<String>, Currency);
+/// Tenant, meter, client and currency of a row.
+type RowKey = (Option<String>, Option<String>, Option<String>, Currency);
 
 /// One state of the store: what the engine has summed up, and what is not in there yet.
 struct Moment {
@@ -61,11 +61,12 @@ pub(super) fn day_sums(
 ) -> Result<DaySums, StoreError> {
     let mut stored = Vec::with_capacity(keys.len());
     for key in keys {
-        let row = engine.sums.get(key::sum(&key, Level::Day));
-        let mut tally = match row.map_err(|error| engine.trouble(&error))? {
-            Some(row) => key::decode_tally(&row).ok_or_else(|| engine.damaged("a sum"))?,
-            None => Tally::default(),
-        };
+        let mut tally = Tally::default();
+        // One row for each client.
+        for row in engine.sums.prefix(key::sum(&key, Level::Day)) {
+            let row = row.value().map_err(|error| engine.trouble(&error))?;
+            tally.add(&key::decode_tally(&row).ok_or_else(|| engine.damaged("a sum"))?);
+        }
         let is_same = |it: &TallyKey| {
             (&it.tenant, &it.meter, it.currency) == (&key.tenant, &key.meter, key.currency)
         };
@@ -105,7 +106,7 @@ pub(super) fn used(
     let moment = Moment::now(view, wanted)?;
     let mut all = Tally::default();
     let prefix = key::pair(tenant, meter);
-    moment.stored(&prefix, &key::parts(from_ns, until_ns), |_, tally| all.add(tally))?;
+    moment.stored(&prefix, &key::parts(from_ns, until_ns), |_, _, tally| all.add(tally))?;
     moment.recent.iter().for_each(|(_, tally)| all.add(tally));
     Ok(all.quantity.to_decimal())
 }
@@ -116,12 +117,15 @@ pub(super) fn usage(view: &UsageView, query: &UsageQuery) -> Result<UsagePage, S
         query.tenant.as_deref().is_none_or(|only| only == tenant)
             && query.meter.as_deref().is_none_or(|only| only == meter)
     };
+    let of_client = |client: &str| query.client.as_deref().is_none_or(|only| only == client);
     let moment = Moment::now(view, |key| {
-        (from_ns..until_ns).contains(&key.minute_ns) && named(&key.tenant, &key.meter)
+        (from_ns..until_ns).contains(&key.minute_ns)
+            && named(&key.tenant, &key.meter)
+            && of_client(&key.client)
     })?;
     let mut table = Table::new(query);
     for (key, tally) in &moment.recent {
-        table.add(&key.tenant, &key.meter, key.currency, tally);
+        table.add((&key.tenant, &key.meter, &key.client), key.currency, tally);
     }
     let parts = key::parts(from_ns, until_ns);
     let started = Instant::now();
@@ -142,8 +146,10 @@ pub(super) fn usage(view: &UsageView, query: &UsageQuery) -> Result<UsagePage, S
             return Ok(table.into_page_until(&read));
         }
         if named(&pair.tenant, &pair.meter) {
-            moment.stored(&pair.prefix, &parts, |currency, tally| {
-                table.add(&pair.tenant, &pair.meter, currency, tally);
+            moment.stored(&pair.prefix, &parts, |currency, client, tally| {
+                if of_client(client) {
+                    table.add((&pair.tenant, &pair.meter, client), currency, tally);
+                }
             })?;
         }
         from = pair.after();
@@ -159,8 +165,7 @@ pub(super) fn usage(view: &UsageView, query: &UsageQuery) -> Result<UsagePage, S
 /// The key at which the rows of a query begin.
 fn first_key(query: &UsageQuery) -> Vec<u8> {
     let of_tenant = query.tenant.as_deref().map(key::tenant).unwrap_or_default();
-    let after = query.after.as_ref().filter(|_| query.by != UsageBy::Meter);
-    let after = after.and_then(|after| match (&after.tenant, &after.meter) {
+    let after = query.after.as_ref().and_then(|after| match (&after.tenant, &after.meter) {
         (Some(tenant), Some(meter)) => Some(key::pair(tenant, meter)),
         (Some(tenant), None) => Some(key::tenant(tenant)),
         _ => None,
@@ -187,8 +192,8 @@ pub(super) fn scan(view: &UsageView, from_ns: i64, until_ns: i64, to: &RecordsSe
         let read = row.value().map_err(|error| StoreError::Unavailable(error.to_string()));
         let block = read.and_then(|bytes| block::decode(&bytes).map_err(|_| damaged.clone()));
         let block = block.map(|mut records| {
-            records.retain(wanted);
-            records
+            records.retain(|(_, priced)| wanted(priced));
+            records.into_iter().map(|(_, priced)| priced).collect::<Vec<_>>()
         });
         let (empty, failed) = (block.as_ref().is_ok_and(Vec::is_empty), block.is_err());
         if !empty && to.blocking_send(block).is_err() || failed {
@@ -245,16 +250,17 @@ impl Moment {
         &self,
         prefix: &[u8],
         parts: &[Part],
-        mut each: impl FnMut(Currency, &Tally),
+        mut each: impl FnMut(Currency, &str, &Tally),
     ) -> Result<(), StoreError> {
         for part in parts {
             let from = part.level.start(prefix, part.from_ns);
             let until = part.level.start(prefix, part.until_ns);
             for row in self.snapshot.range(&self.engine.sums, from..until) {
                 let (key, value) = row.into_inner().map_err(|error| self.engine.trouble(&error))?;
-                let sum = key::currency(&key).zip(key::decode_tally(&value));
-                let (currency, tally) = sum.ok_or_else(|| self.engine.damaged("a sum"))?;
-                each(currency, &tally);
+                let sum = key::end(&key, prefix).zip(key::decode_tally(&value));
+                let ((currency, client), tally) =
+                    sum.ok_or_else(|| self.engine.damaged("a sum"))?;
+                each(currency, client, &tally);
             }
         }
         Ok(())
@@ -265,14 +271,15 @@ impl Moment {
 
 impl Table {
     fn new(query: &UsageQuery) -> Self {
-        let after = query.after.clone().map(|it| (it.tenant, it.meter, it.currency));
+        let after = query.after.clone().map(|it| (it.tenant, it.meter, it.client, it.currency));
         Self { by: query.by, after, limit: query.limit, rows: BTreeMap::new(), has_more: false }
     }
 
-    /// The part of a row's key that pairs come in the order of; `None` for meters, which come in no order.
+    /// The part of a row's key that pairs come in the order of; `None` for meters and clients, which come in no
+    /// order.
     fn group(&self, pair: &Pair) -> Option<(Option<String>, Option<String>)> {
         match self.by {
-            UsageBy::Meter => None,
+            UsageBy::Meter | UsageBy::Client => None,
             UsageBy::Tenant => Some((Some(pair.tenant.clone()), None)),
             UsageBy::Both => Some((Some(pair.tenant.clone()), Some(pair.meter.clone()))),
         }
@@ -280,16 +287,23 @@ impl Table {
 
     /// True if the page is full, and this pair and all that follow it are beyond it.
     fn is_before(&self, pair: &Pair) -> bool {
-        let Some(((tenant, meter, _), _)) = self.rows.last_key_value() else { return false };
+        let Some(((tenant, meter, ..), _)) = self.rows.last_key_value() else { return false };
         let last = || (tenant.clone(), meter.clone());
         self.rows.len() >= self.limit && self.group(pair).is_some_and(|group| group > last())
     }
 
-    fn add(&mut self, tenant: &str, meter: &str, currency: Currency, tally: &Tally) {
+    fn add(
+        &mut self,
+        (tenant, meter, client): (&str, &str, &str),
+        currency: Currency,
+        tally: &Tally,
+    ) {
+        let name = |name: &str| Some(name.to_owned());
         let key = match self.by {
-            UsageBy::Tenant => (Some(tenant.to_owned()), None, currency),
-            UsageBy::Meter => (None, Some(meter.to_owned()), currency),
-            UsageBy::Both => (Some(tenant.to_owned()), Some(meter.to_owned()), currency),
+            UsageBy::Tenant => (name(tenant), None, None, currency),
+            UsageBy::Meter => (None, name(meter), None, currency),
+            UsageBy::Client => (None, None, name(client), currency),
+            UsageBy::Both => (name(tenant), name(meter), None, currency),
         };
         if self.after.as_ref().is_some_and(|after| key <= *after) {
             return;
@@ -303,8 +317,8 @@ impl Table {
     }
 
     fn into_page(self) -> UsagePage {
-        let row = |((tenant, meter, currency), tally): (_, Tally)| {
-            UsageRow::of(tenant, meter, currency, &tally)
+        let row = |((tenant, meter, client, currency), tally): (_, Tally)| {
+            UsageRow::of((tenant, meter, client), currency, &tally)
         };
         let rows: Vec<_> = self.rows.into_iter().map(row).collect();
         let next = rows.last().filter(|_| self.has_more).map(UsageRow::cursor);
@@ -314,11 +328,12 @@ impl Table {
     /// The rows up to those of a pair, all of which was read.
     fn into_page_until(mut self, read: &Pair) -> UsagePage {
         let group = self.group(read);
-        self.rows.retain(|(tenant, meter, _), _| {
+        self.rows.retain(|(tenant, meter, ..), _| {
             group.as_ref().is_some_and(|group| (tenant, meter) <= (&group.0, &group.1))
         });
+        let currency = Currency::LAST;
         let next =
-            group.map(|(tenant, meter)| UsageCursor { tenant, meter, currency: Currency::LAST });
+            group.map(|(tenant, meter)| UsageCursor { tenant, meter, client: None, currency });
         UsagePage { next, ..self.into_page() }
     }
 }

@@ -80,6 +80,14 @@ impl FjallStore {
 
 impl Store for FjallStore {
     async fn append(&self, batches: Vec<PricedBatch>) -> Result<Vec<Appended>, Unstored> {
+        let counted = self.append_counted(batches).await?;
+        Ok(counted.into_iter().map(|(appended, _)| appended).collect())
+    }
+
+    async fn append_counted(
+        &self,
+        batches: Vec<PricedBatch>,
+    ) -> Result<Vec<(Appended, u64)>, Unstored> {
         let batches = Arc::new(batches);
         let shared = Arc::clone(&batches);
         self.writer

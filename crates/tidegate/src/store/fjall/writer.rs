@@ -33,12 +33,12 @@ pub(super) enum Request {
 pub(super) struct Append {
     pub(super) batches: Arc<Vec<PricedBatch>>,
     pub(super) limits: SeriesLimits,
-    pub(super) reply: Reply<Vec<Appended>>,
+    pub(super) reply: Reply<Vec<(Appended, u64)>>,
 }
 
 /// The writer of a usage store.
 pub(super) struct UsageWriter {
-    database: Database<Engine>,
+    pub(super) database: Database<Engine>,
     windows: HashMap<Arc<str>, StoredSender>,
     series: KnownSeries,
     pending: PendingSeries,
@@ -145,11 +145,11 @@ impl UsageWriter {
         }
     }
 
-    fn append(
+    pub(super) fn append(
         &mut self,
         batches: &[&PricedBatch],
         limits: SeriesLimits,
-    ) -> Result<Vec<Appended>, StoreError> {
+    ) -> Result<Vec<(Appended, u64)>, StoreError> {
         let engine = self.database.engine_with_room()?;
         let mut windows = self.windows_of(&engine, batches)?;
         let keys = large_keys(batches.iter().copied());
@@ -157,12 +157,13 @@ impl UsageWriter {
         let mut guard = series::guard(&engine, limits, (&self.series, &self.pending), batches)?;
         let outcomes = decide(batches.iter().copied(), &mut windows, |batch| {
             let new = guard.check(batch)?;
+            let count = new.len() as u64;
             sums.add(batch)?;
             guard.begin(batch, new);
-            Ok(())
+            Ok(count)
         });
         let new_series = guard.finish();
-        let new = batches.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Appended::New);
+        let new = batches.iter().zip(&outcomes).filter(|(_, outcome)| outcome.0 == Appended::New);
         let encoded = Encoded::new(new.map(|(batch, _)| *batch));
         let nothing = encoded.blocks.is_empty() && windows.changed().next().is_none();
         if nothing {
@@ -254,7 +255,7 @@ impl UsageWriter {
     }
 
     /// Writes a slice of the checkpoint under way. False if there is none, or no room for it.
-    fn continue_checkpoint(&mut self) -> Result<bool, StoreError> {
+    pub(super) fn continue_checkpoint(&mut self) -> Result<bool, StoreError> {
         if self.database.progress.checkpoint.is_none() {
             return Ok(false);
         }
@@ -311,7 +312,7 @@ impl UsageWriter {
         Ok(Windows::new(known))
     }
 
-    fn retain(&mut self, before_ns: i64) -> Result<u64, StoreError> {
+    pub(super) fn retain(&mut self, before_ns: i64) -> Result<u64, StoreError> {
         let engine = self.database.engine()?;
         self.refresh(&engine)?;
         let day_ns = floor(before_ns, DAY_NS);
@@ -395,13 +396,16 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         let mut writer =
             UsageWriter::open(Folder::take(&path, UsageWriter::KIND).unwrap()).unwrap();
-        assert_eq!(writer.append(&[&batch(1)], SeriesLimits::default()), Ok(vec![Appended::New]));
+        assert_eq!(
+            writer.append(&[&batch(1)], SeriesLimits::default()),
+            Ok(vec![(Appended::New, 1)])
+        );
         let error = || StoreError::Unavailable("the sync failed".into());
         {
             let (first, second) = (batch(1), batch(2));
             let engine = writer.database.engine().unwrap();
             let mut windows = writer.windows_of(&engine, &[&first, &second]).unwrap();
-            decide([&second], &mut windows, |_| Ok(()));
+            decide([&second], &mut windows, |_| Ok(0));
             let none = series::guard(
                 &engine,
                 SeriesLimits::default(),
@@ -419,11 +423,14 @@ mod tests {
         assert_eq!((tables(&writer) > 0, counted(&writer)), (true, 2));
         assert_eq!(
             writer.append(&[&batch(2)], SeriesLimits::default()),
-            Ok(vec![Appended::Repeat])
+            Ok(vec![(Appended::Repeat, 0)])
         );
         // One that never got there is not found.
         assert_eq!(writer.database.find_out(3, error()), Err(error()));
-        assert_eq!(writer.append(&[&batch(3)], SeriesLimits::default()), Ok(vec![Appended::New]));
+        assert_eq!(
+            writer.append(&[&batch(3)], SeriesLimits::default()),
+            Ok(vec![(Appended::New, 0)])
+        );
         assert_eq!(counted(&writer), 3);
         drop(writer);
         std::fs::remove_dir_all(path).unwrap();
@@ -459,7 +466,7 @@ mod tests {
             let mut writer = open().unwrap();
             let append = |writer: &mut UsageWriter, seq, first, count| {
                 let outcomes = writer.append(&[&of_tenants(seq, first, count)], none);
-                assert_eq!(outcomes, Ok(vec![Appended::New]));
+                assert_eq!(outcomes.map(|of| of[0].0), Ok(Appended::New));
             };
             // More blocks than one slice removes, and sums that exist.
             append(&mut writer, 1, 0, 9);

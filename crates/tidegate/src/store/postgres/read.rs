@@ -21,13 +21,13 @@ const OWNER: &str = "SELECT owner FROM $schema.senders WHERE name = $1";
 const USED: &str = "SELECT coalesce(sum(quantity), 0)::text FROM $schema.sums \
     WHERE tenant = $1 AND meter = $2 AND minute_ns >= $3 AND minute_ns < $4";
 
-const USAGE: &str = "SELECT $tenant, $meter, currency, sum(records)::bigint, \
+const USAGE: &str = "SELECT $tenant, $meter, $client, currency, sum(records)::bigint, \
     sum(fallbacks)::bigint, sum(quantity)::text, sum(amount)::text FROM $schema.sums \
     WHERE minute_ns >= $1 AND minute_ns < $2 \
     AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR meter = $4) \
-    AND ($5::text IS NULL OR $names >= ($5, $6)) \
-    GROUP BY 1, 2, 3 HAVING $5::text IS NULL OR ($group, currency) > ($5, $6, $7) \
-    ORDER BY 1, 2, 3 LIMIT $8";
+    AND ($5::text IS NULL OR $names >= ($5, $6)) AND ($9::text IS NULL OR client = $9) \
+    GROUP BY 1, 2, 3, 4 HAVING $5::text IS NULL OR ($group, currency) > ($5, $6, $7) \
+    ORDER BY 1, 2, 3, 4 LIMIT $8";
 
 const SCAN: &str = "SELECT time_ns, tenant, meter, quantity::text, labels, amount::text, currency, \
     tariff, fallback FROM $schema.records WHERE time_ns >= $1 AND time_ns < $2";
@@ -79,18 +79,21 @@ pub(super) async fn usage(
 ) -> Result<UsagePage, StoreError> {
     let none = r#"NULL::text COLLATE "C""#;
     // Names that are not asked for are the same in all rows.
-    let (tenant, meter, names) = match query.by {
-        UsageBy::Tenant => ("tenant", none, "tenant, ''"),
-        UsageBy::Meter => (none, "meter", "meter, ''"),
-        UsageBy::Both => ("tenant", "meter", "tenant, meter"),
+    let ([tenant, meter, of_client], names) = match query.by {
+        UsageBy::Tenant => (["tenant", none, none], "tenant, ''"),
+        UsageBy::Meter => ([none, "meter", none], "meter, ''"),
+        UsageBy::Client => ([none, none, "client"], "client, ''"),
+        UsageBy::Both => (["tenant", "meter", none], "tenant, meter"),
     };
     let names = |statement: &str| {
         let statement = statement.replace("$names", &format!("({names})"));
-        statement.replace("$group", names).replace("$tenant", tenant).replace("$meter", meter)
+        let statement = statement.replace("$group", names).replace("$client", of_client);
+        statement.replace("$tenant", tenant).replace("$meter", meter)
     };
     let statement = settings.schema.sql(&names(USAGE));
     let only_tenant = query.tenant.as_deref().map(escape);
     let only_meter = query.meter.as_deref().map(escape);
+    let only_client = query.client.as_deref().map(escape);
     let (after, after_second, after_currency) = after(query);
     // One more tells whether others follow.
     let limit = i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1);
@@ -106,6 +109,7 @@ pub(super) async fn usage(
                 &after_second,
                 &after_currency,
                 &limit,
+                &only_client,
             ],
         )
         .await
@@ -126,6 +130,7 @@ fn after(query: &UsageQuery) -> (Option<Cow<'_, str>>, Cow<'_, str>, String) {
     let (first, second) = match query.by {
         UsageBy::Tenant => (name(&after.tenant), String::new()),
         UsageBy::Meter => (name(&after.meter), String::new()),
+        UsageBy::Client => (name(&after.client), String::new()),
         UsageBy::Both => (name(&after.tenant), name(&after.meter)),
     };
     let escaped = |name: String| Cow::Owned(escape(&name).into_owned());
@@ -135,15 +140,15 @@ fn after(query: &UsageQuery) -> (Option<Cow<'_, str>>, Cow<'_, str>, String) {
 fn usage_row(settings: &Settings, row: &Row) -> Result<UsageRow, StoreError> {
     let name =
         |column: usize| row.get::<_, Option<&str>>(column).map(|name| unescape(name).into_owned());
-    let currency = row.get::<_, &str>(2).parse();
+    let currency = row.get::<_, &str>(3).parse();
     let currency = currency.map_err(|error| damaged(settings, &error))?;
     let tally = Tally {
-        records: row.get::<_, i64>(3) as u64,
-        fallbacks: row.get::<_, i64>(4) as u64,
-        quantity: sum(settings, row.get(5))?,
-        amount: sum(settings, row.get(6))?,
+        records: row.get::<_, i64>(4) as u64,
+        fallbacks: row.get::<_, i64>(5) as u64,
+        quantity: sum(settings, row.get(6))?,
+        amount: sum(settings, row.get(7))?,
     };
-    Ok(UsageRow::of(name(0), name(1), currency, &tally))
+    Ok(UsageRow::of((name(0), name(1), name(2)), currency, &tally))
 }
 
 /// Sends the records of a time, block by block, until all are sent or nobody takes them.

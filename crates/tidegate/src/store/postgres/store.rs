@@ -21,7 +21,8 @@ use tokio_postgres::Client;
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// Migrations, in order.
-const STEPS: [&str; 2] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];
+const STEPS: [&str; 3] =
+    [include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
 
 /// Number of appends between two folds of sums.
 const FOLD_EVERY: u32 = 256;
@@ -95,6 +96,14 @@ impl PostgresStore {
 
 impl Store for PostgresStore {
     async fn append(&self, batches: Vec<PricedBatch>) -> Result<Vec<Appended>, Unstored> {
+        let counted = self.append_counted(batches).await?;
+        Ok(counted.into_iter().map(|(appended, _)| appended).collect())
+    }
+
+    async fn append_counted(
+        &self,
+        batches: Vec<PricedBatch>,
+    ) -> Result<Vec<(Appended, u64)>, Unstored> {
         let mut writer = self.writer.lock().await;
         match writer.append(&self.settings, &batches).await {
             Ok(outcomes) => {
@@ -180,7 +189,7 @@ impl Writer {
         &mut self,
         settings: &Settings,
         batches: &[PricedBatch],
-    ) -> Result<Vec<Appended>, StoreError> {
+    ) -> Result<Vec<(Appended, u64)>, StoreError> {
         let answer = within(async {
             let client = self.link.client().await?;
             let series = (self.limits, &mut self.series);

@@ -22,7 +22,7 @@ const COPY_RECORDS: &str = "COPY $schema.records \
     FROM STDIN (FORMAT binary)";
 
 const COPY_SUMS: &str = "COPY $schema.sums \
-    (minute_ns, tenant, meter, currency, records, fallbacks, quantity, amount, folded) \
+    (minute_ns, tenant, meter, currency, records, fallbacks, quantity, amount, folded, client) \
     FROM STDIN (FORMAT binary)";
 
 /// In the order of their names, so that two writers never wait for each other in a circle.
@@ -46,10 +46,11 @@ const FOLD: &str = "WITH gone AS ( \
         WHERE NOT folded AND minute_ns < (extract(epoch FROM now())::bigint - 600) * 1000000000 \
         RETURNING * \
     ) \
-    INSERT INTO $schema.sums \
+    INSERT INTO $schema.sums (minute_ns, tenant, meter, currency, \
+        records, fallbacks, quantity, amount, folded, client) \
     SELECT minute_ns, tenant, meter, currency, \
-        sum(records)::bigint, sum(fallbacks)::bigint, sum(quantity), sum(amount), true \
-    FROM gone GROUP BY minute_ns, tenant, meter, currency";
+        sum(records)::bigint, sum(fallbacks)::bigint, sum(quantity), sum(amount), true, client \
+    FROM gone GROUP BY minute_ns, tenant, meter, currency, client";
 
 /// Stores batches in one transaction.
 pub(super) async fn append(
@@ -57,7 +58,7 @@ pub(super) async fn append(
     settings: &Settings,
     (limits, known): (SeriesLimits, &mut KnownSeries),
     batches: &[PricedBatch],
-) -> Result<Vec<Appended>, StoreError> {
+) -> Result<Vec<(Appended, u64)>, StoreError> {
     let failed = |error| store_error(&settings.shown, &error);
     let transaction = client.transaction().await.map_err(failed)?;
     let mut windows = lock(&transaction, settings, &senders(batches)).await?;
@@ -65,14 +66,15 @@ pub(super) async fn append(
     let mut guard = series::guard(&transaction, settings, (limits, known), batches).await?;
     let outcomes = decide(batches, &mut windows, |batch| {
         let new = guard.check(batch)?;
+        let count = new.len() as u64;
         sums.add(batch)?;
         guard.begin(batch, new);
-        Ok(())
+        Ok(count)
     });
     let new_series = guard.finish();
     let new = || {
         let both = batches.iter().zip(&outcomes);
-        both.filter(|(_, outcome)| **outcome == Appended::New).map(|(batch, _)| batch)
+        both.filter(|(_, outcome)| outcome.0 == Appended::New).map(|(batch, _)| batch)
     };
     if new().any(|batch| !batch.records.is_empty()) {
         copy_records(&transaction, settings, new()).await.map_err(failed)?;
@@ -197,7 +199,10 @@ async fn copy_sums(
     batches: impl Iterator<Item = &PricedBatch>,
 ) -> Result<(), tokio_postgres::Error> {
     let mut tallies = Tallies::default();
-    batches.flat_map(|batch| &batch.records).for_each(|priced| tallies.count(priced));
+    for batch in batches {
+        let client = Arc::from(batch.client());
+        batch.records.iter().for_each(|priced| tallies.count(&client, priced));
+    }
     let types = [
         Type::INT8,
         Type::TEXT,
@@ -208,6 +213,7 @@ async fn copy_sums(
         Type::NUMERIC,
         Type::NUMERIC,
         Type::BOOL,
+        Type::TEXT,
     ];
     let sink = transaction.copy_in(&settings.schema.sql(COPY_SUMS)).await?;
     let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
@@ -224,6 +230,7 @@ async fn copy_sums(
                 &Numeric::from(tally.quantity),
                 &Numeric::from(tally.amount),
                 &false,
+                &escape(&key.client),
             ])
             .await?;
     }
