@@ -142,10 +142,13 @@ fn renew(shared: &Arc<Shared>, interest: &Interest) -> bool {
 
 /// Follows an execution: each change marks it.
 fn follow(shared: &Arc<Shared>, key: &ExecutionKey, after: u64, seen: Seen) {
-    shared.followed.follow(key, after, || {
+    let lacks_output = shared.followed.follow(key, after, || {
         let (shared, key) = (Arc::clone(shared), key.clone());
         tokio::spawn(watch(shared, key, seen)).abort_handle()
     });
+    if lacks_output {
+        shared.followed.mark(key, false, shared.level(), shared.now());
+    }
 }
 
 async fn watch(shared: Arc<Shared>, key: ExecutionKey, mut seen: Seen) {

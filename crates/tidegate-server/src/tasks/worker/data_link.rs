@@ -12,12 +12,13 @@ use tidegate::outbox::{
 use tidegate::signal::BackpressureLevel;
 use tidegate::task::ExecutionKey;
 use tokio::sync::{Mutex, watch};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Messages of one batch.
 const BATCH_MAX: usize = 64;
 /// Most output of one frame, in bytes: a quarter of the longest frame.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
-/// Longest wait for the acknowledgement of a batch.
+/// Longest time to write a batch and to receive its acknowledgement.
 const ACK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Message to a manager. It names its content, which is read when it is sent.
@@ -36,20 +37,25 @@ pub(super) enum Outgoing {
 pub(super) struct DataLink {
     connection: Mutex<Option<Connection>>,
     acked: watch::Sender<Acked>,
+    /// Number of the last connection that failed.
+    broken: watch::Sender<u64>,
 }
 
 struct Connection {
     writer: FrameWriter,
-    session: u64,
+    number: u64,
     seq: u64,
 }
 
-/// Last acknowledgement.
+/// Acknowledgements of a connection.
 #[derive(Clone, Default)]
 struct Acked {
-    session: u64,
+    /// Number of the connection, counted by this worker: those of sessions begin anew with each manager.
+    connection: u64,
+    /// Last batch that was received.
     seq: u64,
-    refused: u32,
+    /// Progress that was refused so far.
+    refused: u64,
     closed: bool,
 }
 
@@ -59,10 +65,10 @@ pub(super) struct DataTransport {
     pub(super) shared: Weak<Shared>,
 }
 
-/// Frames of a batch, and the output that the manager has after them.
+/// Frames of a batch, and the offsets between which they have output.
 struct Encoded {
     frames: Vec<u8>,
-    positions: Vec<(ExecutionKey, u64)>,
+    positions: Vec<(ExecutionKey, u64, u64)>,
     /// Batches of updates in the frames.
     batches: u64,
 }
@@ -70,10 +76,13 @@ struct Encoded {
 // === impl DataLink ===
 
 impl DataLink {
-    /// Uses this connection from now on.
-    pub(super) async fn attach(&self, session: u64, writer: FrameWriter) {
-        *self.connection.lock().await = Some(Connection { writer, session, seq: 0 });
-        self.acked.send_replace(Acked { session, ..Acked::default() });
+    /// Uses this connection from now on, and returns its number.
+    pub(super) async fn attach(&self, writer: FrameWriter) -> u64 {
+        let mut connection = self.connection.lock().await;
+        let number = self.acked.borrow().connection + 1;
+        self.acked.send_replace(Acked { connection: number, ..Acked::default() });
+        *connection = Some(Connection { writer, number, seq: 0 });
+        number
     }
 
     /// The session has ended: what is being sent fails.
@@ -82,12 +91,30 @@ impl DataLink {
         *self.connection.lock().await = None;
     }
 
+    /// Waits until this connection fails. The failure of an earlier one is none of it.
+    pub(super) async fn broken(&self, number: u64) {
+        let mut broken = self.broken.subscribe();
+        // Fails never: the sender is in here.
+        let _ = broken.wait_for(|broken| *broken == number).await;
+    }
+
     /// Takes in an acknowledgement.
     pub(super) fn acked(&self, ack: &UpdateAck) {
         self.acked.send_modify(|acked| {
-            acked.refused = if ack.seq == acked.seq { acked.refused } else { 0 } + ack.refused;
+            acked.refused = acked.refused.saturating_add(ack.refused.into());
             acked.seq = acked.seq.max(ack.seq);
         });
+    }
+
+    /// Waits until a batch is acknowledged; returns how much progress was refused so far.
+    async fn wait_for_ack(&self, number: u64, seq: u64) -> Result<u64, SessionError> {
+        let mut acked = self.acked.subscribe();
+        let is_over =
+            |acked: &Acked| acked.connection != number || acked.closed || acked.seq >= seq;
+        match acked.wait_for(is_over).await {
+            Ok(acked) if acked.connection == number && acked.seq >= seq => Ok(acked.refused),
+            _ => Err(SessionError::Closed),
+        }
     }
 }
 
@@ -111,6 +138,8 @@ impl Transport for DataTransport {
         let Some(shared) = self.shared.upgrade() else {
             return Err(Undelivered::all(Failure::Final, SessionError::Closed));
         };
+        // The batch has left the queue, which has room for others now.
+        shared.followed.changed.notify_one();
         deliver(&shared, batch).await.map(|()| vec![(); batch.len()])
     }
 }
@@ -119,33 +148,47 @@ async fn deliver(
     shared: &Arc<Shared>,
     batch: &[Outgoing],
 ) -> Result<(), Undelivered<(), SessionError>> {
-    let lost = |error| Undelivered::all(Failure::Lost, error);
+    let until = Instant::now() + ACK_TIMEOUT;
     let mut link = shared.data.connection.lock().await;
-    let Some(connection) = link.as_mut() else {
+    // Taken out for the time of the write: after one that was given up half way, nothing may follow.
+    let Some(mut connection) = link.take() else {
         return Err(Undelivered::all(Failure::Unreachable, SessionError::Closed));
     };
-    let encoded = encode_batch(shared, batch, connection.seq)
-        .map_err(|error| Undelivered::all(Failure::Final, error))?;
-    if encoded.frames.is_empty() {
-        return Ok(());
-    }
+    let encoded = match encode_batch(shared, batch, connection.seq) {
+        Ok(encoded) => encoded,
+        Err(error) => {
+            *link = Some(connection);
+            return Err(Undelivered::all(Failure::Final, error));
+        }
+    };
     connection.seq += encoded.batches;
-    let (session, seq) = (connection.session, connection.seq);
-    if let Err(error) = connection.writer.write(&encoded.frames).await {
-        // A part of a frame may have been written: nothing can follow it.
-        *link = None;
-        shared.broken.notify_one();
-        return Err(lost(error));
-    }
+    let (number, seq) = (connection.number, connection.seq);
+    let refused_before = shared.data.acked.borrow().refused;
+    let lost = |error| {
+        shared.data.broken.send_replace(number);
+        Undelivered::all(Failure::Lost, error)
+    };
+    let mut acked = shared.data.acked.subscribe();
+    let written = tokio::select! {
+        written = connection.writer.write(&encoded.frames) => written,
+        () = sleep_until(until) => Err(SessionError::Timeout(ACK_TIMEOUT)),
+        // The end of the session must not wait for a manager that does not read.
+        _ = acked.wait_for(|acked| acked.closed) => Err(SessionError::Closed),
+    };
+    written.map_err(lost)?;
+    *link = Some(connection);
     drop(link);
     if encoded.batches == 0 {
         return Ok(());
     }
-    let refused = wait_for_ack(shared, session, seq).await.map_err(lost)?;
-    for (key, next) in &encoded.positions {
-        shared.followed.acked(key, *next);
+    let refused = match timeout_at(until, shared.data.wait_for_ack(number, seq)).await {
+        Ok(refused) => refused.map_err(lost)?,
+        Err(_) => return Err(lost(SessionError::Timeout(ACK_TIMEOUT))),
+    };
+    for (key, after, next) in &encoded.positions {
+        shared.followed.acked(key, *after, *next);
         // Progress that the manager refused goes with a later probe.
-        if refused > 0 {
+        if refused > refused_before {
             shared.followed.mark(key, false, BackpressureLevel::Reject, shared.now());
         }
     }
@@ -178,7 +221,7 @@ fn encode_batch(shared: &Shared, batch: &[Outgoing], seq: u64) -> Result<Encoded
                     shared.followed.forget(key);
                     continue;
                 };
-                encoded.positions.push((key.clone(), view.next));
+                encoded.positions.push((key.clone(), after, view.next));
                 for page in pages(after, view, OUTPUT_BYTES_MAX) {
                     let size = page.view.output.iter().map(|chunk| chunk.text.len()).sum::<usize>();
                     if bytes + size > OUTPUT_BYTES_MAX {
@@ -195,21 +238,6 @@ fn encode_batch(shared: &Shared, batch: &[Outgoing], seq: u64) -> Result<Encoded
     Ok(encoded)
 }
 
-/// Waits until a batch is acknowledged; returns how much of its progress was refused.
-async fn wait_for_ack(shared: &Shared, session: u64, seq: u64) -> Result<u32, SessionError> {
-    let mut acked = shared.data.acked.subscribe();
-    let is_over = |acked: &Acked| acked.session != session || acked.closed || acked.seq >= seq;
-    let waited = tokio::time::timeout(ACK_TIMEOUT, acked.wait_for(is_over)).await;
-    match waited {
-        Ok(Ok(acked)) if acked.session == session && acked.seq >= seq => Ok(acked.refused),
-        Ok(_) => Err(SessionError::Closed),
-        Err(_) => {
-            shared.broken.notify_one();
-            Err(SessionError::Timeout(ACK_TIMEOUT))
-        }
-    }
-}
-
 /// Configuration of the queue to a manager. Updates may be repeated: they are cumulative.
 pub(super) fn outgoing_config() -> OutgoingConfig {
     OutgoingConfig {
@@ -218,5 +246,110 @@ pub(super) fn outgoing_config() -> OutgoingConfig {
         attempt_timeout: ACK_TIMEOUT + Duration::from_secs(2),
         safety: Safety::Idempotent,
         ..OutgoingConfig::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::execution::ExecuteBody;
+    use crate::tasks::executor::{Executor, ExecutorConfig, MockRunner, Runner};
+    use crate::tasks::session::FrameReader;
+    use tidegate::signal::BackpressureSignal;
+    use tokio::runtime::Handle;
+
+    /// A worker that follows an execution with output, on the current runtime.
+    fn shared() -> (Arc<Shared>, [Outgoing; 1]) {
+        let runner = Runner::Mock(MockRunner::new(Duration::ZERO, Vec::new()));
+        let executor = Executor::start(ExecutorConfig::new("w", 1), runner, Handle::current());
+        let shared = Shared::new(executor, "127.0.0.1:1".parse().unwrap(), None, 1);
+        let body = ExecuteBody {
+            eval_id: "a".to_owned(),
+            code: "fill 10000\nhang".to_owned(),
+            attempt: 1,
+            ..ExecuteBody::default()
+        };
+        shared.executor.execute(body).unwrap();
+        let key: ExecutionKey = "a@1".parse().unwrap();
+        shared.followed.follow(&key, 0, || tokio::spawn(async {}).abort_handle());
+        (Arc::new(shared), [Outgoing::Update(key)])
+    }
+
+    fn ack(seq: u64, refused: u32) -> UpdateAck {
+        UpdateAck { seq, signal: BackpressureSignal::CLEAR, refused, ended: Vec::new() }
+    }
+
+    /// The sender of the queue would give the write up, and begin another in the middle of a frame.
+    #[tokio::test(start_paused = true)]
+    async fn a_manager_that_does_not_read_breaks_the_connection() {
+        let (shared, batch) = shared();
+        tokio::task::yield_now().await;
+        let (near, _far) = tokio::io::duplex(16);
+        let number = shared.data.attach(FrameWriter::new(near)).await;
+        let began = Instant::now();
+        let error = deliver(&shared, &batch).await.unwrap_err();
+        assert!(matches!(error.error, SessionError::Timeout(_)), "{:?}", error.error);
+        assert!(began.elapsed() < outgoing_config().attempt_timeout, "before the sender gives up");
+        shared.data.broken(number).await;
+        let next = deliver(&shared, &batch).await.unwrap_err();
+        assert!(matches!(next.failure, Failure::Unreachable), "nothing follows half a frame");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_is_given_up_half_way_leaves_no_connection() {
+        let (shared, batch) = shared();
+        tokio::task::yield_now().await;
+        let (near, _far) = tokio::io::duplex(16);
+        shared.data.attach(FrameWriter::new(near)).await;
+        let given_up = tokio::time::timeout(Duration::from_secs(1), deliver(&shared, &batch)).await;
+        assert!(given_up.is_err());
+        let next = deliver(&shared, &batch).await.unwrap_err();
+        assert!(matches!(next.failure, Failure::Unreachable));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_session_does_not_wait_for_a_manager_that_does_not_read() {
+        let (shared, batch) = shared();
+        tokio::task::yield_now().await;
+        let (near, _far) = tokio::io::duplex(16);
+        shared.data.attach(FrameWriter::new(near)).await;
+        let sending = Arc::clone(&shared);
+        let delivering = tokio::spawn(async move { deliver(&sending, &batch).await.is_ok() });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let began = Instant::now();
+        shared.data.detach().await;
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert!(!delivering.await.unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_failure_of_a_connection_does_not_end_the_next_one() {
+        let (shared, batch) = shared();
+        let (near, far) = tokio::io::duplex(16);
+        drop(far);
+        let first = shared.data.attach(FrameWriter::new(near)).await;
+        assert!(deliver(&shared, &batch).await.is_err());
+        shared.data.broken(first).await;
+        let (near, _far) = tokio::io::duplex(16);
+        let second = shared.data.attach(FrameWriter::new(near)).await;
+        let ended = tokio::time::timeout(Duration::from_secs(60), shared.data.broken(second)).await;
+        assert!(ended.is_err(), "it lasts");
+    }
+
+    /// One delivery may be several batches, each with its acknowledgement.
+    #[tokio::test]
+    async fn progress_refused_in_any_batch_of_a_delivery_is_sent_again() {
+        let (shared, batch) = shared();
+        tokio::task::yield_now().await;
+        let (near, far) = tokio::io::duplex(1 << 20);
+        shared.data.attach(FrameWriter::new(near)).await;
+        let mut reader = FrameReader::new(far);
+        let sending = Arc::clone(&shared);
+        let delivering = tokio::spawn(async move { deliver(&sending, &batch).await.is_ok() });
+        let sent: UpdateBatch = reader.expect(FrameKind::Progress).await.unwrap();
+        shared.data.acked(&ack(sent.seq - 1, 1));
+        shared.data.acked(&ack(sent.seq, 0));
+        assert!(delivering.await.unwrap());
+        assert_eq!(shared.followed.waiting().updates, 1);
     }
 }

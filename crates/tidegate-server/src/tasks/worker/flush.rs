@@ -41,6 +41,13 @@ pub(super) async fn flush_forever(shared: Arc<Shared>) {
             Flush::SendNow => u64::MAX,
             Flush::SendBatchOf(count) | Flush::Probe(count) => count,
         };
+        let room = shared.queue_room();
+        if room == 0 {
+            // A full queue would give back an older change for each new one. The next send makes room.
+            shared.followed.changed.notified().await;
+            continue;
+        }
+        let count = count.min(room);
         last_sent = Some(now);
         for key in shared.followed.take(count, now) {
             shared.queue_update(key, false);

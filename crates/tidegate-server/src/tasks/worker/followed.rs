@@ -69,20 +69,27 @@ impl Followed {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows an execution from an offset of its output on. An execution that is followed already goes on from
-    /// there. `watch` starts its watcher.
+    /// Follows an execution from an offset of its output on. `watch` starts its watcher.
+    ///
+    /// True when the execution is followed already, and the manager lacks output that was acknowledged: its attempt
+    /// has begun anew. Then the output has to be sent again from there.
     pub(super) fn follow(
         &self,
         key: &ExecutionKey,
         acked: u64,
         watch: impl FnOnce() -> AbortHandle,
-    ) {
+    ) -> bool {
         let mut inner = self.lock();
         match inner.executions.get_mut(key) {
-            Some(following) => following.acked = following.acked.max(acked),
+            Some(following) => {
+                let lacks = acked < following.acked;
+                following.acked = acked;
+                lacks
+            }
             None => {
                 let following = Following { acked, mark: Mark::Clean, watcher: watch() };
                 inner.executions.insert(key.clone(), following);
+                false
             }
         }
     }
@@ -167,9 +174,12 @@ impl Followed {
         Some(following.acked)
     }
 
-    /// The manager has an execution's output up to this offset.
-    pub(super) fn acked(&self, key: &ExecutionKey, next: u64) {
-        if let Some(following) = self.lock().executions.get_mut(key) {
+    /// The manager has received an execution's output from one offset to another. What it lacks before them stays
+    /// to be sent.
+    pub(super) fn acked(&self, key: &ExecutionKey, after: u64, next: u64) {
+        if let Some(following) = self.lock().executions.get_mut(key)
+            && after <= following.acked
+        {
             following.acked = following.acked.max(next);
         }
     }
@@ -256,9 +266,23 @@ mod tests {
         assert_eq!(followed.begin_send(&key("a@1")), Some(0));
         followed.mark(&key("a@1"), false, Clear, at(3));
         assert_eq!(followed.waiting().updates, 1);
-        followed.acked(&key("a@1"), 7);
-        followed.acked(&key("a@1"), 5);
+        followed.acked(&key("a@1"), 0, 7);
+        followed.acked(&key("a@1"), 0, 5);
         assert_eq!(followed.begin_send(&key("a@1")), Some(7), "an older ack takes nothing back");
+    }
+
+    #[tokio::test]
+    async fn output_that_the_manager_lacks_is_sent_again() {
+        let followed = followed(&["a@1"]).await;
+        let follow =
+            |acked| followed.follow(&key("a@1"), acked, || unreachable!("it has a watcher"));
+        followed.acked(&key("a@1"), 0, 7);
+        assert!(!follow(9), "it has more than was acknowledged to this side");
+        assert!(follow(3));
+        followed.acked(&key("a@1"), 9, 12);
+        assert_eq!(followed.begin_send(&key("a@1")), Some(3), "an ack beyond a gap closes none");
+        followed.acked(&key("a@1"), 3, 12);
+        assert_eq!(followed.begin_send(&key("a@1")), Some(12));
     }
 
     #[tokio::test]

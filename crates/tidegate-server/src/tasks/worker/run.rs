@@ -31,6 +31,7 @@ pub(super) async fn keep_session(shared: Arc<Shared>) -> SessionError {
         let Err(error) = run_session(&shared).await;
         shared.data.detach().await;
         shared.followed.clear();
+        shared.forget_signal();
         let is_final = matches!(error, SessionError::Refused { is_final: true, .. });
         let text = error.to_string();
         shared.connected.send_replace(Connected {
@@ -62,7 +63,7 @@ async fn run_session(shared: &Arc<Shared>) -> Result<std::convert::Infallible, S
     let (mut control_in, mut control_out, welcome) = join(shared, Lane::Control, None).await?;
     let session = Some(welcome.session);
     let (mut data_in, data_out, _) = join(shared, Lane::Data, session).await?;
-    shared.data.attach(welcome.session, data_out).await;
+    let connection = shared.data.attach(data_out).await;
     tracing::info!(manager = %shared.manager, name = welcome.manager, "connected");
     shared.connected.send_replace(Connected {
         manager: Some(welcome.manager),
@@ -73,7 +74,7 @@ async fn run_session(shared: &Arc<Shared>) -> Result<std::convert::Infallible, S
     tokio::select! {
         ended = obey(shared, &mut control_in, &mut control_out, silence_max) => ended?,
         ended = take_acks(shared, &mut data_in) => ended?,
-        () = shared.broken.notified() => {}
+        () = shared.data.broken(connection) => {}
     }
     Err(SessionError::Closed)
 }

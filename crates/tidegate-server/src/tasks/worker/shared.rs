@@ -1,4 +1,4 @@
-use super::data_link::{DataLink, DataTransport, Outgoing};
+use super::data_link::{DataLink, DataTransport, Outgoing, outgoing_config};
 use super::dial::ManagerTarget;
 use super::followed::Followed;
 use super::machine::Machine;
@@ -10,7 +10,7 @@ use tidegate::outbox::{DestinationQueueStats, OutgoingRequestManager};
 use tidegate::signal::{BackpressureLevel, BackpressureSignal, SignalBoard};
 use tidegate::task::ExecutionKey;
 use tidegate::{InFlightTracker, MessageClass, Role, Sharing};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Managers whose signals are remembered.
@@ -24,8 +24,6 @@ pub(super) struct Shared {
     pub(super) incarnation: u64,
     pub(super) followed: Followed,
     pub(super) data: DataLink,
-    /// The data connection has failed.
-    pub(super) broken: Notify,
     /// Admission of what the manager sends, with the limits of a worker.
     pub(super) tracker: InFlightTracker,
     /// Changes when the worker begins to drain.
@@ -64,7 +62,6 @@ impl Shared {
             incarnation,
             followed: Followed::default(),
             data: DataLink::default(),
-            broken: Notify::new(),
             tracker: InFlightTracker::new(Role::Worker.limits(), Sharing::Strict),
             draining: watch::Sender::new(false),
             connected: watch::Sender::new(Connected::default()),
@@ -103,6 +100,12 @@ impl Shared {
         if self.level() != before {
             tracing::info!(manager = %self.manager, from = %before, to = %self.level(), "backpressure level");
         }
+        self.followed.changed.notify_one();
+    }
+
+    /// Forgets the signal of the manager, whose session has ended: the next one begins without.
+    pub(super) fn forget_signal(&self) {
+        self.board().forget(&self.manager.destination());
         self.followed.changed.notify_one();
     }
 
@@ -147,6 +150,13 @@ impl Shared {
     /// State of the queue to the manager.
     pub(super) fn queue_stats(&self) -> Option<DestinationQueueStats> {
         self.outbox.get()?.stats_of(&self.manager.destination())
+    }
+
+    /// Updates that the queue to the manager can take before it has to drop one.
+    pub(super) fn queue_room(&self) -> u64 {
+        let stats = self.queue_stats().map(|stats| stats.queue);
+        let used = stats.map_or(0, |queue| queue.primary_size + queue.overflow_size);
+        outgoing_config().queue.bound().saturating_sub(used) as u64
     }
 
     /// Statistics of the worker now.

@@ -51,9 +51,10 @@ impl Bed {
     pub fn start(folder: &TempFolder, settings: BedSettings) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let manager_runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let store =
-            manager_runtime.block_on(FjallTaskStore::open(folder.path().join("tasks"))).unwrap();
-        let port = SessionPort::bind(settings.address, None).unwrap();
+        let path = folder.path().join("tasks");
+        // An earlier manager that was dropped may still end.
+        let store = retried(|| manager_runtime.block_on(FjallTaskStore::open(path.clone())));
+        let port = retried(|| SessionPort::bind(settings.address, None));
         let address = port.address();
         let tokens =
             settings.token.map(|token| tidegate_server::config::TokenDigest::of(token.as_bytes()));
@@ -138,6 +139,37 @@ impl Bed {
         let output = self.handle.output(id).await.unwrap();
         output.iter().map(|chunk| chunk.text.as_str()).collect()
     }
+}
+
+/// Tries until it succeeds, for a bounded time.
+fn retried<T, E: std::fmt::Display>(mut attempt: impl FnMut() -> Result<T, E>) -> T {
+    let until = std::time::Instant::now() + LONGEST;
+    loop {
+        match attempt() {
+            Ok(done) => return done,
+            Err(error) => assert!(std::time::Instant::now() < until, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Runs a test without a manager, for a bounded time.
+pub fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { timeout(LONGEST, test).await.expect("in time") })
+}
+
+/// Waits until a condition holds.
+pub async fn until(holds: impl Fn() -> bool) {
+    while !holds() {
+        sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Code that raises the counter `n` by 1 every so often, and so many times.
+pub fn ticking(count: u32, every_ms: u32) -> String {
+    let tick = |n| format!("progress {{\"counters\": {{\"n\": {n}}}}}\nsleep {every_ms}ms\n");
+    (1..=count).map(tick).collect()
 }
 
 /// A worker with mock executions that dials an address.

@@ -1,10 +1,12 @@
 //! Tasks run at workers, and report.
 
 use super::bed::{Bed, BedSettings, worker};
+use super::peer_worker::{PeerWorker, Told, update};
 use crate::folder::TempFolder;
 use crate::node::spec;
 use std::time::Duration;
 use tidegate::task::{TaskSpec, TaskStatus};
+use tidegate_server::tasks::session::AnswerResult;
 use tokio::time::sleep;
 
 #[test]
@@ -157,4 +159,30 @@ fn a_queued_task_is_cancelled_and_a_full_worker_gets_no_more() {
         assert_eq!(bed.until_over(&runs).await.status, TaskStatus::Cancelled);
     });
     assert_eq!(worker.executor().counts().started, 1);
+}
+
+/// A renewal has a lane of its own in the queue, and may overtake the dispatch of what it renews.
+#[test]
+fn a_task_that_is_unknown_before_its_dispatch_arrives_is_neither_cancelled_nor_lost() {
+    let folder = TempFolder::new("session-overtaken");
+    let lease = Duration::from_secs(1);
+    let bed = Bed::start(&folder, BedSettings { lease, ..BedSettings::default() });
+    bed.run(async {
+        let mut peer = PeerWorker::join(bed.address, "p1", 1, 1).await;
+        let id = bed.submit("a", "x").await;
+        let body = peer.dispatched().await;
+        // Renewals that meet the unanswered dispatch do not ask for it.
+        for _ in 0..3 {
+            let Told::Lease(interests) = peer.told().await.unwrap() else { panic!("a renewal") };
+            assert_eq!(interests, [], "{} is not there yet", body.eval_id);
+            peer.report().await;
+        }
+        let key = format!("{}@{}", body.eval_id, body.attempt);
+        let answers = [AnswerResult::Unknown, AnswerResult::Started { fence: 1 }];
+        peer.answer(answers.map(|answer| (key.clone(), answer)).to_vec()).await;
+        sleep(Duration::from_millis(50)).await;
+        peer.send(vec![update("a", "succeeded", "x\n", None)], false).await;
+        let view = bed.until_over(&id).await;
+        assert_eq!((view.status, view.attempt), (TaskStatus::Succeeded, 1), "{view:?}");
+    });
 }

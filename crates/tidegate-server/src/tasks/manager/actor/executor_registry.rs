@@ -58,10 +58,16 @@ impl ExecutorRegistry {
         worker: Arc<WorkerSession>,
         is_free: impl Fn(ExecutorId) -> bool,
     ) -> Option<ExecutorId> {
-        if let Some(id) = self.find(worker.name()) {
+        let found = self.find(worker.name());
+        let name: Box<str> = worker.name().into();
+        if let Some(id) = found {
+            let known = self.executors.get_mut(id.0 as usize)?;
+            // The hub may have forgotten a worker that was gone, and made another for its name.
+            if known.is_worker && !known.link.is_session_of(&worker) {
+                known.link = Arc::new(Link::session(Arc::clone(hub), worker));
+            }
             return Some(id);
         }
-        let name: Box<str> = worker.name().into();
         let link = Arc::new(Link::session(Arc::clone(hub), worker));
         let known = KnownExecutor {
             name,
@@ -196,6 +202,7 @@ impl KnownExecutor {
 mod tests {
     use super::*;
     use crate::tasks::manager::link::HttpTarget;
+    use crate::tasks::manager::sessions::{HubSettings, session_channels};
 
     fn report(runtimes: &[&str]) -> CapacityReport {
         CapacityReport {
@@ -211,6 +218,39 @@ mod tests {
             executions: None,
             draining: false,
         }
+    }
+
+    /// A link to the session that the hub has forgotten would wait for answers that another one gets.
+    #[tokio::test]
+    async fn a_worker_that_was_forgotten_gets_a_link_to_its_new_session() {
+        let hub = || WorkerHub::new(HubSettings::default(), session_channels().0).unwrap();
+        let (before, after) = (hub(), hub());
+        let (old, new) = (before.worker("w1").unwrap(), after.worker("w1").unwrap());
+        let mut registry = ExecutorRegistry::new(&[]);
+        let id = registry.add_worker(&before, Arc::clone(&old), |_| true).unwrap();
+        assert_eq!(registry.add_worker(&before, Arc::clone(&old), |_| true), Some(id));
+        assert!(registry.link(id).unwrap().1.is_session_of(&old));
+        assert_eq!(registry.add_worker(&after, Arc::clone(&new), |_| true), Some(id));
+        assert!(registry.link(id).unwrap().1.is_session_of(&new));
+    }
+
+    #[tokio::test]
+    async fn an_id_is_reused_only_when_its_worker_is_gone_and_nothing_of_it_is_left() {
+        let hub = WorkerHub::new(HubSettings::default(), session_channels().0).unwrap();
+        let worker = |name: &str| hub.worker(name).unwrap();
+        let mut registry = ExecutorRegistry::new(&[]);
+        let first = registry.add_worker(&hub, worker("w1"), |_| true).unwrap();
+        registry.end_probe(first, Ok(report(&["sh"])));
+        let second = registry.add_worker(&hub, worker("w2"), |_| true).unwrap();
+        assert_ne!(second, first, "it is up");
+        registry.end_probe(second, Ok(report(&["sh"])));
+        registry.end_probe(first, Err("gone".to_owned()));
+        let third = registry.add_worker(&hub, worker("w3"), |_| false).unwrap();
+        assert!(third != first && third != second, "an attempt still follows it");
+        registry.end_probe(third, Ok(report(&["sh"])));
+        assert_eq!(registry.add_worker(&hub, worker("w4"), |_| true), Some(first));
+        assert_eq!((registry.find("w1"), registry.find("w4")), (None, Some(first)));
+        assert_eq!(registry.executions(first), None, "nothing of the old report is left");
     }
 
     #[tokio::test]

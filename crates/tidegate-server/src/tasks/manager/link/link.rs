@@ -35,6 +35,11 @@ impl Link {
         Self::Session(SessionLink::new(hub, worker))
     }
 
+    /// True when this is the link to that worker's session.
+    pub fn is_session_of(&self, worker: &Arc<WorkerSession>) -> bool {
+        matches!(self, Self::Session(link) if link.is_of(worker))
+    }
+
     /// Asks for the capacity.
     pub async fn capacity(&self) -> Result<CapacityReport, String> {
         match self {

@@ -25,6 +25,10 @@ impl SessionLink {
         Self { hub, session }
     }
 
+    pub(super) fn is_of(&self, session: &Arc<WorkerSession>) -> bool {
+        Arc::ptr_eq(&self.session, session)
+    }
+
     pub(super) fn capacity(&self) -> Result<CapacityReport, String> {
         self.session.capacity().ok_or_else(|| "the worker is not connected".to_owned())
     }
@@ -34,18 +38,17 @@ impl SessionLink {
         let Ok(key) = id.parse::<ExecutionKey>() else {
             return ExecutorResponse::Rejected(format!("{id:?} can't name an execution"));
         };
-        self.session.follow(&key, None, 0);
+        self.session.begin_dispatch(&key);
         let response = match self.dispatch(&id, ToWorker::Execute(body.clone())).await {
-            Ok(AnswerResult::Started { fence }) => {
-                self.session.accepted(&key, fence);
-                ExecutorResponse::Accepted(fence)
-            }
+            Ok(AnswerResult::Started { fence }) => ExecutorResponse::Accepted(fence),
             Ok(other) => refusal(other),
             Err(response) => response,
         };
-        // The poll that follows these two goes on with what has arrived.
-        if !matches!(response, ExecutorResponse::Accepted(_) | ExecutorResponse::Unknown(_)) {
-            self.session.unfollow(&key);
+        // The poll that follows the first two goes on with what has arrived.
+        match &response {
+            ExecutorResponse::Accepted(fence) => self.session.end_dispatch(&key, Some(*fence)),
+            ExecutorResponse::Unknown(_) => self.session.end_dispatch(&key, None),
+            _ => self.session.unfollow(&key),
         }
         response
     }
@@ -75,7 +78,8 @@ impl SessionLink {
         answered(answer).await.map_err(ExecutorResponse::Unknown)
     }
 
-    /// Waits for news that the worker pushes. Progress has a path of its own. Also renews the execution's lease: for as long as it is followed.
+    /// Waits for news that the worker pushes. Progress has a path of its own. Also renews the execution's lease: for
+    /// as long as it is followed.
     pub(super) async fn poll(&self, key: &ExecutionKey, query: &ExecutionQuery) -> PollResponse {
         let ExecutionQuery { wait, after, fence, .. } = *query;
         if let Some(interest) = self.session.follow(key, fence, after) {

@@ -200,18 +200,18 @@ async fn serve_lane(
             tracing::warn!(%peer, worker, reason = unwelcome.reason(), "a worker was refused");
             writer.send(FrameKind::Join, &unwelcome.answer()).await
         }
-        Ok((session, id)) => {
-            writer.send(FrameKind::Join, &terms(hub, id)).await?;
-            match lane {
-                Lane::Control => {
-                    tracing::info!(%peer, worker, "worker connected");
-                    let served = serve_control(hub, &session, id, reader, writer).await;
-                    let reason = served.as_ref().err().map(ToString::to_string);
-                    tracing::info!(%peer, worker, reason, "worker disconnected");
-                    served
-                }
-                Lane::Data => take_data(hub, &session, id, &mut reader, &mut writer).await,
+        Ok((session, id)) => match lane {
+            Lane::Control => {
+                tracing::info!(%peer, worker, "worker connected");
+                let served = serve_control(hub, &session, id, reader, writer).await;
+                let reason = served.as_ref().err().map(ToString::to_string);
+                tracing::info!(%peer, worker, reason, "worker disconnected");
+                served
             }
-        }
+            Lane::Data => {
+                writer.send(FrameKind::Join, &terms(hub, id)).await?;
+                take_data(hub, &session, id, &mut reader, &mut writer).await
+            }
+        },
     }
 }

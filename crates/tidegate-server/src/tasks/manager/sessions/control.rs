@@ -102,19 +102,26 @@ pub(super) fn terms(hub: &WorkerHub, session: u64) -> JoinAnswer {
     JoinAnswer::Welcome(Welcome { session, manager: hub.settings.manager.clone(), silence_ms_max })
 }
 
-/// Serves the control connection of a session until it ends: answers and states come in, and leases are renewed.
+/// Serves the control connection of a session until it ends: the worker is welcomed, answers and states come in, and
+/// leases are renewed.
 pub(super) async fn serve_control(
     hub: &Arc<WorkerHub>,
     session: &Arc<WorkerSession>,
     id: u64,
     mut reader: FrameReader,
-    writer: FrameWriter,
+    mut writer: FrameWriter,
 ) -> Result<(), SessionError> {
-    *session.control.lock().await = Some((id, writer));
-    let report = session.capacity();
-    let up = SessionEvent::Up { worker: Arc::clone(session), report: report.map(Box::new) };
-    let _ = hub.outlet.events.send(up).await;
-    let served = exchange(hub, session, id, &mut reader).await;
+    // Also a session whose worker has vanished before it was welcomed has to be ended.
+    let served = match writer.send(FrameKind::Join, &terms(hub, id)).await {
+        Ok(()) => {
+            *session.control.lock().await = Some((id, writer));
+            let report = session.capacity();
+            let up = SessionEvent::Up { worker: Arc::clone(session), report: report.map(Box::new) };
+            let _ = hub.outlet.events.send(up).await;
+            exchange(hub, session, id, &mut reader).await
+        }
+        Err(error) => Err(error),
+    };
     if session.end(id) {
         let mut control = session.control.lock().await;
         if control.as_ref().is_some_and(|(current, _)| *current == id) {
@@ -137,8 +144,10 @@ async fn exchange(
     let mut renewals = interval((silence_max / RENEWALS).max(Duration::from_millis(10)));
     renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut until = Instant::now() + silence_max;
-    while session.is_live(id) {
+    loop {
         tokio::select! {
+            biased;
+            () = session.over(id) => return Err(SessionError::Closed),
             frame = timeout_at(until, reader.next()) => {
                 let frame = frame.map_err(|_| SessionError::Timeout(silence_max))??;
                 // Counted, and never shed: an answer that is lost would cost more than it saves.
@@ -160,5 +169,4 @@ async fn exchange(
             }
         }
     }
-    Ok(())
 }

@@ -31,6 +31,9 @@ pub(super) async fn take_data(
     let mut seq = 0;
     while session.is_live(id) {
         let (refused, wants_ack) = tokio::select! {
+            biased;
+            // First: what is left of an old session must not take the news of the next one.
+            () = session.over(id) => break,
             frame = reader.next() => match take_frame(hub, session, &frame?)? {
                 Taken { seq: Some(number), refused, has_end } => {
                     seq = number;
@@ -44,6 +47,11 @@ pub(super) async fn take_data(
             () = session.ended.notified() => (0, true),
         };
         if wants_ack {
+            if !session.is_live(id) {
+                // The session that has replaced this one acknowledges the ends.
+                session.ended.notify_one();
+                break;
+            }
             let ended = session.take_ended();
             let ack = UpdateAck { seq, signal: hub.stats.signal(), refused, ended };
             let written = timeout(WRITE_TIMEOUT, writer.send(FrameKind::ProgressAck, &ack)).await;

@@ -1,4 +1,5 @@
 use super::hub::{WorkerHub, WorkerName};
+use super::worker_session::WorkerSession;
 use crate::tasks::execution::{ExecuteBody, ReserveBody};
 use crate::tasks::session::{Dispatch, Interest, SessionError, encode};
 use std::sync::Weak;
@@ -69,17 +70,33 @@ impl Transport for WorkerTransport {
         let unreachable = || Undelivered::all(Failure::Unreachable, SessionError::Closed);
         let session = self.hub.upgrade().and_then(|hub| hub.find(destination.as_str()));
         let session = session.ok_or_else(unreachable)?;
-        let mut control = session.control.lock().await;
-        let Some((_, writer)) = control.as_mut() else { return Err(unreachable()) };
         let frames = frames(batch).map_err(|error| Undelivered::all(Failure::Final, error))?;
+        let mut control = session.control.lock().await;
+        let (id, mut writer) = control.take().ok_or_else(unreachable)?;
+        let writing = Writing { session: &session, id };
         match writer.write(&frames).await {
-            Ok(()) => Ok(vec![(); batch.len()]),
-            Err(error) => {
-                // A part of a frame may have been written: nothing can follow it.
-                *control = None;
-                Err(Undelivered::all(Failure::Lost, error))
+            Ok(()) => {
+                std::mem::forget(writing);
+                *control = Some((id, writer));
+                Ok(vec![(); batch.len()])
             }
+            Err(error) => Err(Undelivered::all(Failure::Lost, error)),
         }
+    }
+}
+
+/// A write that has begun. Dropped, it has failed or was given up half way: nothing can follow the part of a frame
+/// that may have been written, so the session is over.
+struct Writing<'a> {
+    session: &'a WorkerSession,
+    id: u64,
+}
+
+// === impl Writing ===
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.session.break_off(self.id);
     }
 }
 

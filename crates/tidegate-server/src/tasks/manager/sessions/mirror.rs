@@ -19,6 +19,8 @@ pub(super) struct Mirror {
     taken: u64,
     fence: Option<u64>,
     unknown: bool,
+    /// The dispatch is unanswered: the worker need not know the execution yet.
+    dispatching: bool,
 }
 
 /// Content of a mirror for its attempt.
@@ -46,11 +48,19 @@ impl Mirror {
             taken: 0,
             fence,
             unknown: false,
+            dispatching: false,
         }
     }
 
-    pub(super) fn set_fence(&mut self, fence: u64) {
-        self.fence = Some(fence);
+    /// The mirror of an execution that is being dispatched.
+    pub(super) fn dispatching() -> Self {
+        Self { dispatching: true, ..Self::new(None, 0) }
+    }
+
+    /// The worker has accepted the dispatch with this fence, or its answer will not come.
+    pub(super) fn dispatched(&mut self, fence: Option<u64>) {
+        self.dispatching = false;
+        self.fence = fence.or(self.fence);
     }
 
     /// Takes in an update. False when output is missing before it: then nothing of it is used, and the worker has to
@@ -65,6 +75,10 @@ impl Mirror {
             append(&mut self.output, output, self.next - after);
             self.next = view.next;
         }
+        // What is left of an earlier connection may come after the end, which stands.
+        if self.view.as_ref().is_some_and(|view| view.ending().is_some()) {
+            return true;
+        }
         // Progress has a path of its own.
         view.progress = None;
         self.unknown = false;
@@ -75,10 +89,13 @@ impl Mirror {
         true
     }
 
-    /// The worker does not know the execution.
+    /// The worker does not know the execution. Of no meaning while that is being dispatched: a renewal of leases may
+    /// overtake the dispatch.
     pub(super) fn set_unknown(&mut self) {
-        self.unknown = true;
-        self.changed.notify_one();
+        if !self.dispatching {
+            self.unknown = true;
+            self.changed.notify_one();
+        }
     }
 
     /// A new session has begun: its worker may know more.
@@ -115,6 +132,11 @@ impl Mirror {
     /// Interest of the attempt, for the worker.
     pub(super) fn interest(&self, key: &ExecutionKey) -> Interest {
         Interest { id: key.to_string(), fence: self.fence, after: self.next }
+    }
+
+    /// True when the worker is to be asked for the execution: not before it was dispatched.
+    pub(super) fn is_of_interest(&self) -> bool {
+        !self.dispatching
     }
 }
 
@@ -188,6 +210,27 @@ mod tests {
         assert!(text(mirror.take(2)).is_none());
         assert!(mirror.update(update(2, "yx", "succeeded")));
         assert_eq!(text(mirror.take(2)), Some(("yx".to_owned(), 4)));
+    }
+
+    #[test]
+    fn an_end_stands_whatever_comes_late() {
+        let mut mirror = Mirror::new(None, 0);
+        mirror.update(update(0, "abc", "succeeded"));
+        assert!(mirror.update(update(0, "ab", "running")), "of the connection before");
+        let News::View(view) = mirror.take(0) else { panic!("the end is news") };
+        assert!(view.ending().is_some(), "{view:?}");
+    }
+
+    #[test]
+    fn a_renewal_that_overtakes_the_dispatch_makes_nothing_unknown() {
+        let mut mirror = Mirror::dispatching();
+        assert!(!mirror.is_of_interest());
+        mirror.set_unknown();
+        mirror.dispatched(Some(7));
+        assert!(matches!(mirror.take(0), News::Nothing));
+        assert!(mirror.is_of_interest());
+        mirror.set_unknown();
+        assert!(matches!(mirror.take(0), News::Unknown), "a worker that has restarted");
     }
 
     #[test]

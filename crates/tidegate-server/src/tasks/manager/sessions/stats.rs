@@ -143,8 +143,13 @@ impl StatsEntry {
 /// manager stops it, and the buffer fills: that is the backpressure.
 pub(super) async fn consume_forever(hub: Arc<WorkerHub>) {
     loop {
+        let taken = hub.stats.take();
+        if taken.is_empty() {
+            hub.stats.changed.notified().await;
+            continue;
+        }
         let mut progress = Vec::new();
-        for (key, entry) in hub.stats.take() {
+        for (key, entry) in taken {
             match (key, entry.value) {
                 (StatsKey::Execution(key), StatsValue::Progress(value)) => {
                     progress.push((key, value, entry.permits));
@@ -163,7 +168,8 @@ pub(super) async fn consume_forever(hub: Arc<WorkerHub>) {
             }
         }
         if progress.is_empty() {
-            hub.stats.changed.notified().await;
+            // Statistics alone: the connections of this thread come first, and then what is left.
+            tokio::task::yield_now().await;
             continue;
         }
         let mut permits = Vec::new();
@@ -175,5 +181,31 @@ pub(super) async fn consume_forever(hub: Arc<WorkerHub>) {
             return;
         }
         permits.into_iter().for_each(OwnedPermit::success);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::manager::sessions::{HubSettings, session_channels};
+    use tidegate::MessageClass;
+    use tidegate::signal::Update;
+    use tokio::time::{Duration, timeout};
+
+    /// More statistics than the consumer takes at once, and nothing after them.
+    #[tokio::test(start_paused = true)]
+    async fn the_consumer_leaves_nothing_behind() {
+        let settings = HubSettings { updates_max: 10_000, ..HubSettings::default() };
+        let (outlet, _inlet) = session_channels();
+        let hub = WorkerHub::new(settings, outlet).unwrap();
+        let offer = Offer { class: MessageClass::Data, update: Update::Progress, batched: true };
+        let stats = (0..3 * TAKE_MAX).map(|nth| {
+            let key = StatsKey::Worker(format!("w{nth}").into());
+            (key, offer, StatsValue::Worker(WorkerStats::default()))
+        });
+        assert_eq!(hub.stats.record(stats, None), 0);
+        let consuming = consume_forever(Arc::clone(&hub));
+        assert!(timeout(Duration::from_secs(1), consuming).await.is_err(), "it goes on");
+        assert_eq!(hub.stats.view().waiting, 0);
     }
 }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate::task::ExecutionKey;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 /// Ends that wait to be acknowledged; further ones are acknowledged when the worker sends them again.
@@ -23,6 +23,8 @@ pub struct WorkerSession {
     pub(super) control: tokio::sync::Mutex<Option<(u64, FrameWriter)>>,
     /// Ends have become durable.
     pub(super) ended: Notify,
+    /// Number of the session that lasts.
+    lasts: watch::Sender<Option<u64>>,
 }
 
 #[derive(Default)]
@@ -88,6 +90,7 @@ impl WorkerSession {
             inner: Mutex::default(),
             control: tokio::sync::Mutex::default(),
             ended: Notify::new(),
+            lasts: watch::Sender::new(None),
         }
     }
 
@@ -132,13 +135,14 @@ impl WorkerSession {
         });
         inner.capacity = join.capacity;
         inner.mirrors.values_mut().for_each(Mirror::begin_session);
+        self.lasts.send_replace(Some(id));
         Ok(())
     }
 
-    /// Joins a data connection to its session. False when that is over.
+    /// Joins the data connection to its session. False when that is over, or has one.
     pub(super) fn begin_data(&self, id: u64) -> bool {
         let mut inner = self.lock();
-        match inner.live.as_mut().filter(|live| live.id == id) {
+        match inner.live.as_mut().filter(|live| live.id == id && !live.has_data) {
             Some(live) => {
                 live.has_data = true;
                 true
@@ -157,7 +161,19 @@ impl WorkerSession {
         inner.stats = None;
         inner.drop_requests();
         inner.mirrors.values().for_each(|mirror| mirror.changed.notify_one());
+        self.lasts.send_replace(None);
         true
+    }
+
+    /// Waits until this session is over: ended, broken off, or replaced by another.
+    pub(super) async fn over(&self, id: u64) {
+        // Fails never: the sender is in here.
+        let _ = self.lasts.subscribe().wait_for(|lasts| *lasts != Some(id)).await;
+    }
+
+    /// Breaks a session off whose control connection has failed.
+    pub(super) fn break_off(&self, id: u64) {
+        self.lasts.send_if_modified(|lasts| lasts.take_if(|lasts| *lasts == id).is_some());
     }
 
     /// True while this session lasts.
@@ -235,7 +251,9 @@ impl WorkerSession {
 
     /// Interests in all executions that attempts follow.
     pub(super) fn interests(&self) -> Vec<Interest> {
-        self.lock().mirrors.iter().map(|(key, mirror)| mirror.interest(key)).collect()
+        let inner = self.lock();
+        let wanted = inner.mirrors.iter().filter(|(_, mirror)| mirror.is_of_interest());
+        wanted.map(|(key, mirror)| mirror.interest(key)).collect()
     }
 
     /// Follows an execution of which the attempt has output up to `after`. Returns the interest for the worker if it
@@ -256,10 +274,15 @@ impl WorkerSession {
         Some(interest)
     }
 
-    /// Sets the fence of an execution that the worker has accepted.
-    pub(in crate::tasks::manager) fn accepted(&self, key: &ExecutionKey, fence: u64) {
+    /// Follows an execution that is about to be dispatched.
+    pub(in crate::tasks::manager) fn begin_dispatch(&self, key: &ExecutionKey) {
+        self.lock().mirrors.entry(key.clone()).or_insert_with(Mirror::dispatching);
+    }
+
+    /// Ends the dispatch of an execution, with its fence if the worker has accepted it.
+    pub(in crate::tasks::manager) fn end_dispatch(&self, key: &ExecutionKey, fence: Option<u64>) {
         if let Some(mirror) = self.lock().mirrors.get_mut(key) {
-            mirror.set_fence(fence);
+            mirror.dispatched(fence);
         }
     }
 
