@@ -316,7 +316,7 @@ async fn simulate(
     let (mut data_in, data_out, _) = join(manager, &name, Lane::Data, Some(session)).await;
     let data = Arc::new(Mutex::new((data_out, 0_u64)));
     tokio::spawn(async move {
-        while let Ok(ack) = data_in.expect::<UpdateAck>(FrameKind::ProgressAck).await {
+        while let Ok(ack) = data_in.next_of::<UpdateAck>(FrameKind::ProgressAck).await {
             let before = acked.load(Ordering::Relaxed);
             let _ = (ack, before);
             acked.fetch_add(1, Ordering::Relaxed);
@@ -430,7 +430,7 @@ async fn join(
         capacity: (lane == Lane::Control).then_some(capacity),
     };
     writer.send(FrameKind::Join, &join).await.unwrap();
-    match reader.expect::<JoinAnswer>(FrameKind::Join).await.unwrap() {
+    match reader.next_of::<JoinAnswer>(FrameKind::Join).await.unwrap() {
         JoinAnswer::Welcome(welcome) => (reader, writer, welcome.session),
         JoinAnswer::Refused { message, .. } => panic!("{message}"),
     }

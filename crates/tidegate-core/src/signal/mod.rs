@@ -1,9 +1,9 @@
 //! Explicit backpressure: the signal of a receiver, and the sender's reaction to it.
 //!
 //! The receiver keeps a [`LevelGauge`] on the buffer that it drains ([`StatsBuffer`] is one) and puts its
-//! [`BackpressureSignal`] into every answer. The sender records it on a [`SignalBoard`], and its flush loop follows a [`FlushPolicy`]. Nothing
-//! latches: a level falls as the buffer drains, level 0 clears at once, a silent receiver's signal expires, and
-//! probes continue at the highest level.
+//! [`BackpressureSignal`] into every answer. The sender records it on a [`SignalBoard`], and its flush loop
+//! follows a [`FlushPolicy`]. Nothing latches: a level falls as the buffer drains, level 0 clears at once, a
+//! silent receiver's signal expires, and probes continue at the highest level.
 //!
 //! Uses the message classes of `admission`. Must not know connections, frames or buffers.
 //!

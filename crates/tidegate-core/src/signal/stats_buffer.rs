@@ -8,12 +8,12 @@ use std::fmt;
 
 /// Updates that wait for their consumer, merged by key.
 ///
-/// The fill is updates waiting / capacity: it rises while the consumer is slower than the senders, and falls as the
-/// consumer [takes](Self::take) entries. A merged update counts until its entry is taken, although it takes no
+/// The fill is updates waiting / capacity: it rises while the consumer is slower than the senders, and falls as
+/// the consumer [takes](Self::take) entries. A merged update counts until its entry is taken, although it takes no
 /// memory: the count measures how far the consumer is behind. Memory is bounded by the number of keys.
 ///
-/// The buffer enforces the [signal](Self::signal) that it asks its senders to follow. Final updates are accepted at
-/// every level and fill; their number is bounded by the work that exists.
+/// The buffer enforces the [signal](Self::signal) that it asks its senders to follow. Final updates are accepted
+/// at every level and fill; their number is bounded by the work that exists.
 ///
 /// ```
 /// use tidegate_core::admission::MessageClass::Data;
@@ -328,7 +328,9 @@ mod tests {
     #[test]
     fn reject_clears_when_the_consumer_takes_what_waits() {
         let mut buffer = buffer(10);
-        (0..10).for_each(|key| drop(add(&mut buffer, key, MERGED)));
+        (0..10).for_each(|key| {
+            let _ = add(&mut buffer, key, MERGED);
+        });
         assert_eq!(buffer.level(), Reject);
         assert_eq!(buffer.take(usize::MAX).len(), 10);
         assert_eq!((buffer.level(), buffer.waiting(), buffer.signal().delay_ms), (None, 0, 0));
@@ -344,7 +346,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is recorded, refused and taken, the counts add up and the bounds hold.
+        /// Every history of records and takes: the counts add up and the bounds hold.
         #[test]
         fn every_update_is_taken_once_or_refused(
             steps in prop::collection::vec((0..12_u64, 0..4_usize, 0..3_usize), 1..200),

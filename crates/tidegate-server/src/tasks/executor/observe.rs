@@ -37,8 +37,8 @@ impl Seen {
 // === impl Executor ===
 
 impl Executor {
-    /// Waits until an execution differs from what was seen, and returns what it is now; `None` when it is unknown or
-    /// forgotten. Unlike [`execution`](Self::execution) it renews no lease.
+    /// Waits until an execution differs from what was seen, and returns what it is now; `None` when it is unknown
+    /// or forgotten. Unlike [`execution`](Self::execution) it renews no lease.
     ///
     /// # Cancel safety
     ///

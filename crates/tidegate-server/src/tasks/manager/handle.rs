@@ -77,8 +77,8 @@ impl ManagerHandle {
         self.request(|reply| Command::Watch(id.clone(), reply)).await
     }
 
-    /// Returns the progress of a task's running attempt since a time, in milliseconds of Unix time. Progress is not
-    /// durable: a task that is over has none.
+    /// Returns the progress of a task's running attempt since a time, in milliseconds of Unix time. Progress is
+    /// not durable: a task that is over has none.
     ///
     /// # Errors
     ///

@@ -84,7 +84,7 @@ impl FrameReader {
     /// # Errors
     ///
     /// As [`next`](Self::next), and when the frame is another or its body is invalid.
-    pub async fn expect<B: DeserializeOwned>(
+    pub async fn next_of<B: DeserializeOwned>(
         &mut self,
         kind: FrameKind,
     ) -> Result<B, SessionError> {
@@ -174,8 +174,8 @@ mod tests {
             writer.send(FrameKind::Join, &join()).await.unwrap();
             writer.send(FrameKind::Execute, &sent).await.unwrap();
         });
-        assert_eq!(reader.expect::<Join>(FrameKind::Join).await.unwrap(), join());
-        assert_eq!(reader.expect::<Dispatch>(FrameKind::Execute).await.unwrap(), dispatch);
+        assert_eq!(reader.next_of::<Join>(FrameKind::Join).await.unwrap(), join());
+        assert_eq!(reader.next_of::<Dispatch>(FrameKind::Execute).await.unwrap(), dispatch);
         writing.await.unwrap();
         assert!(matches!(reader.next().await, Err(SessionError::Closed)));
     }
@@ -185,10 +185,10 @@ mod tests {
         let (near, far) = tokio::io::duplex(1_000);
         let (mut writer, mut reader) = (FrameWriter::new(near), FrameReader::new(far));
         writer.send(FrameKind::Join, &join()).await.unwrap();
-        let other = reader.expect::<Dispatch>(FrameKind::Execute).await;
+        let other = reader.next_of::<Dispatch>(FrameKind::Execute).await;
         assert!(matches!(other, Err(SessionError::Unexpected { .. })));
         writer.send(FrameKind::Execute, &7).await.unwrap();
-        let invalid = reader.expect::<Dispatch>(FrameKind::Execute).await;
+        let invalid = reader.next_of::<Dispatch>(FrameKind::Execute).await;
         assert!(matches!(invalid, Err(SessionError::Body { kind: FrameKind::Execute, .. })));
         writer.write(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
         assert!(matches!(reader.next().await, Err(SessionError::Frame(_))));

@@ -1,25 +1,8 @@
-use super::pages::pages;
-use super::shared::Shared;
-use crate::tasks::session::{FrameWriter, SessionError, UpdateAck, UpdateBatch, encode};
-use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
-use tidegate::Role;
-use tidegate::frame::FrameKind;
-use tidegate::outbox::{
-    Delivery, Failure, OutgoingConfig, QueueConfig, Safety, Transport, Undelivered,
-};
-use tidegate::signal::BackpressureLevel;
+use crate::tasks::session::{FrameWriter, SessionError, UpdateAck};
+use tidegate::MessageClass;
+use tidegate::outbox::DestinationQueueStats;
 use tidegate::task::ExecutionKey;
 use tokio::sync::{Mutex, watch};
-use tokio::time::{Instant, sleep_until, timeout_at};
-
-/// Messages of one batch.
-const BATCH_MAX: usize = 64;
-/// Most output of one frame, in bytes: a quarter of the longest frame.
-const OUTPUT_BYTES_MAX: usize = 1 << 20;
-/// Longest time to write a batch and to receive its acknowledgement.
-const ACK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Message to a manager. It names its content, which is read when it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,42 +18,41 @@ pub(super) enum Outgoing {
 /// Data connection of the session, while there is one.
 #[derive(Default)]
 pub(super) struct DataLink {
-    connection: Mutex<Option<Connection>>,
-    acked: watch::Sender<Acked>,
+    pub(super) connection: Mutex<Option<Connection>>,
+    pub(super) acked: watch::Sender<Acked>,
     /// Number of the last connection that failed.
-    broken: watch::Sender<u64>,
+    pub(super) broken: watch::Sender<u64>,
 }
 
-struct Connection {
-    writer: FrameWriter,
-    number: u64,
-    seq: u64,
+/// A data connection, with the number of its last batch.
+pub(super) struct Connection {
+    pub(super) writer: FrameWriter,
+    pub(super) number: u64,
+    pub(super) seq: u64,
 }
 
 /// Acknowledgements of a connection.
 #[derive(Clone, Default)]
-struct Acked {
+pub(super) struct Acked {
     /// Number of the connection, counted by this worker: those of sessions begin anew with each manager.
     connection: u64,
     /// Last batch that was received.
     seq: u64,
     /// Progress that was refused so far.
-    refused: u64,
-    closed: bool,
+    pub(super) refused: u64,
+    pub(super) closed: bool,
 }
 
-/// Sends batches of updates by the data connection.
-pub(super) struct DataTransport {
-    /// Weak, because the worker owns the outbox.
-    pub(super) shared: Weak<Shared>,
-}
+/// Queue of messages to a manager.
+pub(super) trait UpdateQueue: Send + Sync {
+    /// Queues a message, and returns the one that was refused or displaced, if any.
+    fn queue(&self, class: MessageClass, message: Outgoing) -> Option<Outgoing>;
 
-/// Frames of a batch, and the offsets between which they have output.
-struct Encoded {
-    frames: Vec<u8>,
-    positions: Vec<(ExecutionKey, u64, u64)>,
-    /// Batches of updates in the frames.
-    batches: u64,
+    /// State of the queue, once it was used.
+    fn stats(&self) -> Option<DestinationQueueStats>;
+
+    /// Messages that it can take before it has to drop one.
+    fn room(&self) -> u64;
 }
 
 // === impl DataLink ===
@@ -107,7 +89,7 @@ impl DataLink {
     }
 
     /// Waits until a batch is acknowledged; returns how much progress was refused so far.
-    async fn wait_for_ack(&self, number: u64, seq: u64) -> Result<u64, SessionError> {
+    pub(super) async fn wait_for_ack(&self, number: u64, seq: u64) -> Result<u64, SessionError> {
         let mut acked = self.acked.subscribe();
         let is_over =
             |acked: &Acked| acked.connection != number || acked.closed || acked.seq >= seq;
@@ -115,241 +97,5 @@ impl DataLink {
             Ok(acked) if acked.connection == number && acked.seq >= seq => Ok(acked.refused),
             _ => Err(SessionError::Closed),
         }
-    }
-}
-
-// === impl DataTransport ===
-
-impl Transport for DataTransport {
-    type Destination = (String, u16);
-    type Message = Outgoing;
-    type Reply = ();
-    type Error = SessionError;
-
-    fn batch_max(&self) -> usize {
-        BATCH_MAX
-    }
-
-    async fn send(
-        &self,
-        _destination: &(String, u16),
-        batch: &[Outgoing],
-    ) -> Delivery<(), SessionError> {
-        let Some(shared) = self.shared.upgrade() else {
-            return Err(Undelivered::all(Failure::Final, SessionError::Closed));
-        };
-        // The batch has left the queue, which has room for others now.
-        shared.followed.changed.notify_one();
-        deliver(&shared, batch).await.map(|()| vec![(); batch.len()])
-    }
-}
-
-async fn deliver(
-    shared: &Arc<Shared>,
-    batch: &[Outgoing],
-) -> Result<(), Undelivered<(), SessionError>> {
-    let until = Instant::now() + ACK_TIMEOUT;
-    let mut link = shared.data.connection.lock().await;
-    // Taken out for the time of the write: after one that was given up half way, nothing may follow.
-    let Some(mut connection) = link.take() else {
-        return Err(Undelivered::all(Failure::Unreachable, SessionError::Closed));
-    };
-    let encoded = match encode_batch(shared, batch, connection.seq) {
-        Ok(encoded) => encoded,
-        Err(error) => {
-            *link = Some(connection);
-            return Err(Undelivered::all(Failure::Final, error));
-        }
-    };
-    connection.seq += encoded.batches;
-    let (number, seq) = (connection.number, connection.seq);
-    let refused_before = shared.data.acked.borrow().refused;
-    let lost = |error| {
-        shared.data.broken.send_replace(number);
-        Undelivered::all(Failure::Lost, error)
-    };
-    let mut acked = shared.data.acked.subscribe();
-    let written = tokio::select! {
-        written = connection.writer.write(&encoded.frames) => written,
-        () = sleep_until(until) => Err(SessionError::Timeout(ACK_TIMEOUT)),
-        // The end of the session must not wait for a manager that does not read.
-        _ = acked.wait_for(|acked| acked.closed) => Err(SessionError::Closed),
-    };
-    written.map_err(lost)?;
-    *link = Some(connection);
-    drop(link);
-    if encoded.batches == 0 {
-        return Ok(());
-    }
-    let refused = match timeout_at(until, shared.data.wait_for_ack(number, seq)).await {
-        Ok(refused) => refused.map_err(lost)?,
-        Err(_) => return Err(lost(SessionError::Timeout(ACK_TIMEOUT))),
-    };
-    for (key, after, next) in &encoded.positions {
-        shared.followed.acked(key, *after, *next);
-        // Progress that the manager refused goes with a later probe.
-        if refused > refused_before {
-            shared.followed.mark(key, false, BackpressureLevel::Reject, shared.now());
-        }
-    }
-    Ok(())
-}
-
-fn encode_batch(shared: &Shared, batch: &[Outgoing], seq: u64) -> Result<Encoded, SessionError> {
-    let mut encoded = Encoded { frames: Vec::new(), positions: Vec::new(), batches: 0 };
-    let mut updates = UpdateBatch::default();
-    let (mut seen, mut bytes) = (BTreeSet::new(), 0);
-    let merged = shared.level() >= BackpressureLevel::Batch || batch.len() > 1;
-    let flush = |updates: &mut UpdateBatch, encoded: &mut Encoded| {
-        if updates.updates.is_empty() {
-            return Ok(());
-        }
-        encoded.batches += 1;
-        (updates.seq, updates.merged) = (seq + encoded.batches, merged);
-        encode(&mut encoded.frames, FrameKind::Progress, updates)?;
-        updates.updates.clear();
-        Ok::<(), SessionError>(())
-    };
-    for message in batch {
-        match message {
-            Outgoing::Stats => encode(&mut encoded.frames, FrameKind::Stats, &shared.stats())?,
-            Outgoing::Debug => encode(&mut encoded.frames, FrameKind::Debug, &shared.debug())?,
-            Outgoing::Update(key) if !seen.insert(key) => {}
-            Outgoing::Update(key) => {
-                let Some(after) = shared.followed.begin_send(key) else { continue };
-                let Some(view) = shared.executor.peek(key, after) else {
-                    shared.followed.forget(key);
-                    continue;
-                };
-                encoded.positions.push((key.clone(), after, view.next));
-                for page in pages(after, view, OUTPUT_BYTES_MAX) {
-                    let size = page.view.output.iter().map(|chunk| chunk.text.len()).sum::<usize>();
-                    if bytes + size > OUTPUT_BYTES_MAX {
-                        flush(&mut updates, &mut encoded)?;
-                        bytes = 0;
-                    }
-                    bytes += size;
-                    updates.updates.push(page);
-                }
-            }
-        }
-    }
-    flush(&mut updates, &mut encoded)?;
-    Ok(encoded)
-}
-
-/// Configuration of the queue to a manager. Updates may be repeated: they are cumulative.
-pub(super) fn outgoing_config() -> OutgoingConfig {
-    OutgoingConfig {
-        queue: QueueConfig::for_role(Role::Worker),
-        max_destinations: 16,
-        attempt_timeout: ACK_TIMEOUT + Duration::from_secs(2),
-        safety: Safety::Idempotent,
-        ..OutgoingConfig::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tasks::execution::ExecuteBody;
-    use crate::tasks::executor::{Executor, ExecutorConfig, MockRunner, Runner};
-    use crate::tasks::session::FrameReader;
-    use tidegate::signal::BackpressureSignal;
-    use tokio::runtime::Handle;
-
-    /// A worker that follows an execution with output, on the current runtime.
-    fn shared() -> (Arc<Shared>, [Outgoing; 1]) {
-        let runner = Runner::Mock(MockRunner::new(Duration::ZERO, Vec::new()));
-        let executor = Executor::start(ExecutorConfig::new("w", 1), runner, Handle::current());
-        let shared = Shared::new(executor, "127.0.0.1:1".parse().unwrap(), None, 1);
-        let body = ExecuteBody {
-            eval_id: "a".to_owned(),
-            code: "fill 10000\nhang".to_owned(),
-            attempt: 1,
-            ..ExecuteBody::default()
-        };
-        shared.executor.execute(body).unwrap();
-        let key: ExecutionKey = "a@1".parse().unwrap();
-        shared.followed.follow(&key, 0, || tokio::spawn(async {}).abort_handle());
-        (Arc::new(shared), [Outgoing::Update(key)])
-    }
-
-    fn ack(seq: u64, refused: u32) -> UpdateAck {
-        UpdateAck { seq, signal: BackpressureSignal::CLEAR, refused, ended: Vec::new() }
-    }
-
-    /// The sender of the queue would give the write up, and begin another in the middle of a frame.
-    #[tokio::test(start_paused = true)]
-    async fn a_manager_that_does_not_read_breaks_the_connection() {
-        let (shared, batch) = shared();
-        tokio::task::yield_now().await;
-        let (near, _far) = tokio::io::duplex(16);
-        let number = shared.data.attach(FrameWriter::new(near)).await;
-        let began = Instant::now();
-        let error = deliver(&shared, &batch).await.unwrap_err();
-        assert!(matches!(error.error, SessionError::Timeout(_)), "{:?}", error.error);
-        assert!(began.elapsed() < outgoing_config().attempt_timeout, "before the sender gives up");
-        shared.data.broken(number).await;
-        let next = deliver(&shared, &batch).await.unwrap_err();
-        assert!(matches!(next.failure, Failure::Unreachable), "nothing follows half a frame");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_write_that_is_given_up_half_way_leaves_no_connection() {
-        let (shared, batch) = shared();
-        tokio::task::yield_now().await;
-        let (near, _far) = tokio::io::duplex(16);
-        shared.data.attach(FrameWriter::new(near)).await;
-        let given_up = tokio::time::timeout(Duration::from_secs(1), deliver(&shared, &batch)).await;
-        assert!(given_up.is_err());
-        let next = deliver(&shared, &batch).await.unwrap_err();
-        assert!(matches!(next.failure, Failure::Unreachable));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_end_of_a_session_does_not_wait_for_a_manager_that_does_not_read() {
-        let (shared, batch) = shared();
-        tokio::task::yield_now().await;
-        let (near, _far) = tokio::io::duplex(16);
-        shared.data.attach(FrameWriter::new(near)).await;
-        let sending = Arc::clone(&shared);
-        let delivering = tokio::spawn(async move { deliver(&sending, &batch).await.is_ok() });
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let began = Instant::now();
-        shared.data.detach().await;
-        assert_eq!(began.elapsed(), Duration::ZERO);
-        assert!(!delivering.await.unwrap());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_failure_of_a_connection_does_not_end_the_next_one() {
-        let (shared, batch) = shared();
-        let (near, far) = tokio::io::duplex(16);
-        drop(far);
-        let first = shared.data.attach(FrameWriter::new(near)).await;
-        assert!(deliver(&shared, &batch).await.is_err());
-        shared.data.broken(first).await;
-        let (near, _far) = tokio::io::duplex(16);
-        let second = shared.data.attach(FrameWriter::new(near)).await;
-        let ended = tokio::time::timeout(Duration::from_secs(60), shared.data.broken(second)).await;
-        assert!(ended.is_err(), "it lasts");
-    }
-
-    /// One delivery may be several batches, each with its acknowledgement.
-    #[tokio::test]
-    async fn progress_refused_in_any_batch_of_a_delivery_is_sent_again() {
-        let (shared, batch) = shared();
-        tokio::task::yield_now().await;
-        let (near, far) = tokio::io::duplex(1 << 20);
-        shared.data.attach(FrameWriter::new(near)).await;
-        let mut reader = FrameReader::new(far);
-        let sending = Arc::clone(&shared);
-        let delivering = tokio::spawn(async move { deliver(&sending, &batch).await.is_ok() });
-        let sent: UpdateBatch = reader.expect(FrameKind::Progress).await.unwrap();
-        shared.data.acked(&ack(sent.seq - 1, 1));
-        shared.data.acked(&ack(sent.seq, 0));
-        assert!(delivering.await.unwrap());
-        assert_eq!(shared.followed.waiting().updates, 1);
     }
 }

@@ -12,8 +12,8 @@ const UPDATE_BYTES: u64 = 512;
 
 /// Executions that a manager follows, and the changes that it has not been told.
 ///
-/// A change is a mark on its execution and not a message: the update is made from the execution when it is sent, so
-/// it has everything up to then. Changes between two sends are merged by construction, and take no memory.
+/// A change is a mark on its execution and not a message: the update is made from the execution when it is sent,
+/// so it has everything up to then. Changes between two sends are merged by construction, and take no memory.
 #[derive(Default)]
 pub(super) struct Followed {
     inner: Mutex<Inner>,
@@ -56,8 +56,8 @@ pub struct FlushCounts {
     pub merged: u64,
     /// Updates that waited for a flush because of backpressure.
     pub delayed: u64,
-    /// Updates dropped at REJECT, by class: control, dispatch, data, telemetry. A dropped update of an execution is
-    /// part of the next probe, as far as a newer one did not replace it.
+    /// Updates dropped at REJECT, by class: control, dispatch, data, telemetry. A dropped update of an execution
+    /// is part of the next probe, as far as a newer one did not replace it.
     pub dropped: [u64; 4],
 }
 
@@ -71,8 +71,8 @@ impl Followed {
 
     /// Follows an execution from an offset of its output on. `watch` starts its watcher.
     ///
-    /// True when the execution is followed already, and the manager lacks output that was acknowledged: its attempt
-    /// has begun anew. Then the output has to be sent again from there.
+    /// True when the execution is followed already, and the manager lacks output that was acknowledged: its
+    /// attempt has begun anew. Then the output has to be sent again from there.
     pub(super) fn follow(
         &self,
         key: &ExecutionKey,

@@ -12,6 +12,7 @@ mod pages;
 mod run;
 mod session_worker;
 mod shared;
+mod transport;
 
 pub use dial::{ManagerTarget, ManagerTargetError};
 pub use followed::FlushCounts;

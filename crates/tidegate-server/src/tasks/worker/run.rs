@@ -99,7 +99,7 @@ async fn join(
         capacity: (lane == Lane::Control).then(|| shared.executor.capacity()),
     };
     writer.send(FrameKind::Join, &join).await?;
-    let answer = timeout(JOIN_TIMEOUT, reader.expect::<JoinAnswer>(FrameKind::Join)).await;
+    let answer = timeout(JOIN_TIMEOUT, reader.next_of::<JoinAnswer>(FrameKind::Join)).await;
     match answer.map_err(|_| SessionError::Timeout(JOIN_TIMEOUT))?? {
         JoinAnswer::Welcome(welcome) => Ok((reader, writer, welcome)),
         JoinAnswer::Refused { reason, message, is_final } => {
@@ -111,7 +111,7 @@ async fn join(
 /// Takes in acknowledgements: signals, received batches and durable ends.
 async fn take_acks(shared: &Shared, reader: &mut FrameReader) -> Result<(), SessionError> {
     loop {
-        let ack: UpdateAck = reader.expect(FrameKind::ProgressAck).await?;
+        let ack: UpdateAck = reader.next_of(FrameKind::ProgressAck).await?;
         shared.record_signal(ack.signal);
         for id in &ack.ended {
             if let Ok(key) = id.parse::<ExecutionKey>() {

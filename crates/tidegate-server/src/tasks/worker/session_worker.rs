@@ -1,16 +1,16 @@
-use super::data_link::{DataTransport, outgoing_config};
 use super::dial::ManagerTarget;
 use super::flush::{flush_forever, report_forever};
 use super::followed::FlushCounts;
 use super::run::keep_session;
 use super::shared::{Shared, flush_state};
+use super::transport::ManagerQueue;
 use crate::pulse::Pulse;
 use crate::tasks::executor::{Drained, Executor, ExecutorConfig, ExecutorConfigError, Runner};
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tidegate::outbox::{DestinationQueueStats, OutgoingRequestManager};
+use tidegate::outbox::DestinationQueueStats;
 use tidegate::signal::BackpressureLevel;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
@@ -154,16 +154,14 @@ fn run(
     let none = Drained { stopped: 0, left: 0 };
     runtime.block_on(async {
         pulse.beat_here();
-        let transport = DataTransport { shared: Arc::downgrade(&shared) };
-        let (outbox, mut hand_back) =
-            match OutgoingRequestManager::new(transport, outgoing_config()) {
-                Ok(made) => made,
-                Err(error) => {
-                    tracing::error!(%error, "the queue to the manager can't be made");
-                    return none;
-                }
-            };
-        shared.set_outbox(outbox);
+        let (queue, mut hand_back) = match ManagerQueue::new(&shared) {
+            Ok(made) => made,
+            Err(error) => {
+                tracing::error!(%error, "the queue to the manager can't be made");
+                return none;
+            }
+        };
+        shared.set_queue(queue);
         let taking_back = Arc::clone(&shared);
         tokio::spawn(async move {
             while let Some(failed) = hand_back.recv().await {

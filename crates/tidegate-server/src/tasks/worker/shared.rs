@@ -1,4 +1,4 @@
-use super::data_link::{DataLink, DataTransport, Outgoing, outgoing_config};
+use super::data_link::{DataLink, Outgoing, UpdateQueue};
 use super::dial::ManagerTarget;
 use super::followed::Followed;
 use super::machine::Machine;
@@ -6,7 +6,7 @@ use crate::tasks::executor::Executor;
 use crate::tasks::session::{BufferMetrics, WorkerStats};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use tidegate::outbox::{DestinationQueueStats, OutgoingRequestManager};
+use tidegate::outbox::DestinationQueueStats;
 use tidegate::signal::{BackpressureLevel, BackpressureSignal, SignalBoard};
 use tidegate::task::ExecutionKey;
 use tidegate::{InFlightTracker, MessageClass, Role, Sharing};
@@ -29,7 +29,7 @@ pub(super) struct Shared {
     /// Changes when the worker begins to drain.
     pub(super) draining: watch::Sender<bool>,
     pub(super) connected: watch::Sender<Connected>,
-    outbox: OnceLock<OutgoingRequestManager<DataTransport>>,
+    queue: OnceLock<Box<dyn UpdateQueue>>,
     board: Mutex<SignalBoard<(String, u16)>>,
     machine: Mutex<Machine>,
     started: Instant,
@@ -65,7 +65,7 @@ impl Shared {
             tracker: InFlightTracker::new(Role::Worker.limits(), Sharing::Strict),
             draining: watch::Sender::new(false),
             connected: watch::Sender::new(Connected::default()),
-            outbox: OnceLock::new(),
+            queue: OnceLock::new(),
             board: Mutex::new(SignalBoard::new(MANAGERS_MAX)),
             machine: Mutex::new(Machine::default()),
             started: Instant::now(),
@@ -73,9 +73,9 @@ impl Shared {
     }
 
     /// Sets the queue to the manager, once.
-    pub(super) fn set_outbox(&self, outbox: OutgoingRequestManager<DataTransport>) {
+    pub(super) fn set_queue(&self, queue: impl UpdateQueue + 'static) {
         // The first one stays: it is set once, before the session begins.
-        let _ = self.outbox.set(outbox);
+        let _ = self.queue.set(Box::new(queue));
     }
 
     /// Time since the start.
@@ -126,12 +126,9 @@ impl Shared {
 
     /// Queues a message to the manager. One that is refused or displaced is marked again.
     pub(super) fn queue(&self, class: MessageClass, message: Outgoing) {
-        let Some(outbox) = self.outbox.get() else { return };
-        let lost = match outbox.enqueue(&self.manager.destination(), class, message) {
-            Ok(put) => put.dropped,
-            Err(refused) => Some(refused.message),
-        };
-        self.lost(lost);
+        if let Some(queue) = self.queue.get() {
+            self.lost(queue.queue(class, message));
+        }
     }
 
     /// Takes a message back that could not be queued or sent.
@@ -149,14 +146,12 @@ impl Shared {
 
     /// State of the queue to the manager.
     pub(super) fn queue_stats(&self) -> Option<DestinationQueueStats> {
-        self.outbox.get()?.stats_of(&self.manager.destination())
+        self.queue.get()?.stats()
     }
 
     /// Updates that the queue to the manager can take before it has to drop one.
     pub(super) fn queue_room(&self) -> u64 {
-        let stats = self.queue_stats().map(|stats| stats.queue);
-        let used = stats.map_or(0, |queue| queue.primary_size + queue.overflow_size);
-        outgoing_config().queue.bound().saturating_sub(used) as u64
+        self.queue.get().map_or(0, |queue| queue.room())
     }
 
     /// Statistics of the worker now.

@@ -214,7 +214,7 @@ pub async fn flood(
     let PeerWorker { mut control_in, mut control_out, mut data_in, mut data_out, .. } = peer;
     let acks = tokio::spawn(async move {
         let mut rejected = 0;
-        while let Ok(ack) = data_in.expect::<UpdateAck>(FrameKind::ProgressAck).await {
+        while let Ok(ack) = data_in.next_of::<UpdateAck>(FrameKind::ProgressAck).await {
             rejected += u64::from(ack.signal.level == Reject);
         }
         rejected

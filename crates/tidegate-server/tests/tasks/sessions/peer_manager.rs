@@ -72,7 +72,7 @@ impl PeerManager {
         tcp.read_exact(&mut preamble).await.unwrap();
         assert_eq!(Lane::of_preamble(preamble), Some(lane));
         let (mut reader, mut writer) = halves(tcp);
-        let join: Join = reader.expect(FrameKind::Join).await.unwrap();
+        let join: Join = reader.next_of(FrameKind::Join).await.unwrap();
         assert_eq!(join.lane, lane);
         let (session, manager) = (self.sessions, "peer".to_owned());
         let welcome = Welcome { session, manager, silence_ms_max: 60_000 };
@@ -90,7 +90,7 @@ pub fn halves(tcp: TcpStream) -> (FrameReader, FrameWriter) {
 
 impl PeerSession {
     async fn answer(&mut self) -> WorkerState {
-        self.control_in.expect(FrameKind::State).await.unwrap()
+        self.control_in.next_of(FrameKind::State).await.unwrap()
     }
 
     /// Starts attempt 1 of a task, and returns its answer.

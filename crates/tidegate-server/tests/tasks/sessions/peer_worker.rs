@@ -61,7 +61,7 @@ pub async fn dial(manager: SocketAddr, join: &Join) -> Joined {
     tcp.write_all(&join.lane.preamble()).await.unwrap();
     let (mut reader, mut writer) = halves(tcp);
     writer.send(FrameKind::Join, join).await.unwrap();
-    let answer = timeout(LONGEST, reader.expect(FrameKind::Join)).await.unwrap().unwrap();
+    let answer = timeout(LONGEST, reader.next_of(FrameKind::Join)).await.unwrap().unwrap();
     Joined { answer, reader, writer }
 }
 
@@ -175,7 +175,7 @@ impl PeerWorker {
 
     /// Next acknowledgement.
     pub async fn acked(&mut self) -> UpdateAck {
-        timeout(LONGEST, self.data_in.expect(FrameKind::ProgressAck)).await.unwrap().unwrap()
+        timeout(LONGEST, self.data_in.next_of(FrameKind::ProgressAck)).await.unwrap().unwrap()
     }
 
     /// Sends updates as one batch, and returns its acknowledgement.

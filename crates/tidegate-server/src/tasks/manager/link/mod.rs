@@ -1,6 +1,5 @@
-//! Links to executors: by the HTTP contract, by the session of a worker, or by calls to an executor of this process.
-//! Uses `executor`, `sessions` and `execution`.
-//! Must not know tasks, queues or leases.
+//! Links to executors: by the HTTP contract, by the session of a worker, or by calls to an executor of this
+//! process. Uses `executor`, `sessions` and `execution`. Must not know tasks, queues or leases.
 
 mod connector;
 mod http_link;

@@ -78,8 +78,8 @@ impl SessionLink {
         answered(answer).await.map_err(ExecutorResponse::Unknown)
     }
 
-    /// Waits for news that the worker pushes. Progress has a path of its own. Also renews the execution's lease: for
-    /// as long as it is followed.
+    /// Waits for news that the worker pushes. Progress has a path of its own. Also renews the execution's lease:
+    /// for as long as it is followed.
     pub(super) async fn poll(&self, key: &ExecutionKey, query: &ExecutionQuery) -> PollResponse {
         let ExecutionQuery { wait, after, fence, .. } = *query;
         if let Some(interest) = self.session.follow(key, fence, after) {

@@ -1,7 +1,7 @@
+use super::consumer::consume_forever;
 use super::control::{serve_control, terms, welcome};
 use super::data::take_data;
 use super::hub::WorkerHub;
-use super::stats::consume_forever;
 use crate::http::port::AcceptErrors;
 use crate::http::tls::{TlsPort, reload_forever};
 use crate::http::wire;
@@ -192,7 +192,7 @@ async fn serve_lane(
     };
     let (read, write) = tokio::io::split(stream);
     let (mut reader, mut writer) = (FrameReader::new(read), FrameWriter::new(write));
-    let join = timeout(JOIN_TIMEOUT, reader.expect::<Join>(FrameKind::Join)).await;
+    let join = timeout(JOIN_TIMEOUT, reader.next_of::<Join>(FrameKind::Join)).await;
     let join = join.map_err(|_| SessionError::Timeout(JOIN_TIMEOUT))??;
     let worker: String = join.worker.chars().take(64).collect();
     match welcome(hub, lane, join, peer) {

@@ -1,5 +1,6 @@
 use super::dispatch::ToWorker;
-use super::hub::{WorkerHub, WorkerName};
+use super::hub::WorkerHub;
+use super::roster::WorkerName;
 use super::session_event::SessionEvent;
 use super::worker_session::WorkerSession;
 use crate::config::TokenDigest;
@@ -102,8 +103,8 @@ pub(super) fn terms(hub: &WorkerHub, session: u64) -> JoinAnswer {
     JoinAnswer::Welcome(Welcome { session, manager: hub.settings.manager.clone(), silence_ms_max })
 }
 
-/// Serves the control connection of a session until it ends: the worker is welcomed, answers and states come in, and
-/// leases are renewed.
+/// Serves the control connection of a session until it ends: the worker is welcomed, answers and states come in,
+/// and leases are renewed.
 pub(super) async fn serve_control(
     hub: &Arc<WorkerHub>,
     session: &Arc<WorkerSession>,

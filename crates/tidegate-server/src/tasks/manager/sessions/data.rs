@@ -19,8 +19,8 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Takes in what a worker reports on its data connection, until the session or the connection ends.
 ///
-/// Nothing here waits for the manager's thread: what it can't take yet is merged in the buffer, or refused with the
-/// buffer's signal. So ends and output are received at every level.
+/// Nothing here waits for the manager's thread: what it can't take yet is merged in the buffer, or refused with
+/// the buffer's signal. So ends and output are received at every level.
 pub(super) async fn take_data(
     hub: &Arc<WorkerHub>,
     session: &Arc<WorkerSession>,

@@ -1,8 +1,8 @@
-use super::hub::{WorkerHub, WorkerName};
+use super::roster::{Roster, WorkerName};
 use super::worker_session::WorkerSession;
 use crate::tasks::execution::{ExecuteBody, ReserveBody};
 use crate::tasks::session::{Dispatch, Interest, SessionError, encode};
-use std::sync::Weak;
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate::frame::FrameKind;
 use tidegate::outbox::{Delivery, Failure, OutgoingConfig, QueueConfig, Transport, Undelivered};
@@ -28,8 +28,7 @@ pub enum ToWorker {
 
 /// Sends batches of messages by the control connections of workers.
 pub(super) struct WorkerTransport {
-    /// Weak, because the hub owns the outbox.
-    pub(super) hub: Weak<WorkerHub>,
+    pub(super) roster: Arc<Roster>,
 }
 
 // === impl ToWorker ===
@@ -68,8 +67,7 @@ impl Transport for WorkerTransport {
         batch: &[ToWorker],
     ) -> Delivery<(), SessionError> {
         let unreachable = || Undelivered::all(Failure::Unreachable, SessionError::Closed);
-        let session = self.hub.upgrade().and_then(|hub| hub.find(destination.as_str()));
-        let session = session.ok_or_else(unreachable)?;
+        let session = self.roster.find(destination.as_str()).ok_or_else(unreachable)?;
         let frames = frames(batch).map_err(|error| Undelivered::all(Failure::Final, error))?;
         let mut control = session.control.lock().await;
         let (id, mut writer) = control.take().ok_or_else(unreachable)?;
@@ -145,8 +143,8 @@ fn encode_dispatch(out: &mut Vec<u8>, dispatch: Dispatch) -> Result<(), SessionE
     }
 }
 
-/// Configuration of the queues to workers. A dispatch is sent once: the manager queues its task again if it was not
-/// sent, and looks for it at the worker if it may have been.
+/// Configuration of the queues to workers. A dispatch is sent once: the manager queues its task again if it was
+/// not sent, and looks for it at the worker if it may have been.
 pub(super) fn outgoing_config(workers_max: usize) -> OutgoingConfig {
     OutgoingConfig {
         queue: QueueConfig::for_role(Role::Manager),

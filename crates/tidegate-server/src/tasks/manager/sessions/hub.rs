@@ -1,24 +1,20 @@
 use super::dispatch::{ToWorker, WorkerTransport, outgoing_config};
+use super::roster::{Roster, WORKERS_MAX, WorkerName};
 use super::session_event::SessionOutlet;
 use super::stats::Stats;
 use super::worker_session::WorkerSession;
 use crate::config::TokenDigest;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tidegate::outbox::{
-    Destination, DestinationQueueStats, ManagerTotals, OutgoingRequestManager, SendFailure,
-};
+use tidegate::outbox::{DestinationQueueStats, ManagerTotals, OutgoingRequestManager, SendFailure};
 use tidegate::signal::LevelConfigError;
-
-/// Most workers that a manager knows at once.
-const WORKERS_MAX: usize = 4_096;
 
 /// Workers by name, and what their sessions share.
 pub struct WorkerHub {
     pub(super) settings: HubSettings,
-    workers: Mutex<BTreeMap<Box<str>, Arc<WorkerSession>>>,
+    roster: Arc<Roster>,
     sessions: AtomicU64,
     pub(super) stats: Stats,
     pub(super) outlet: SessionOutlet,
@@ -39,10 +35,6 @@ pub struct HubSettings {
     /// Updates that may wait for the manager.
     pub updates_max: u64,
 }
-
-/// Name of a worker, as the destination of messages.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct WorkerName(Box<str>);
 
 /// Outcome of a message to a worker.
 pub(in crate::tasks::manager) enum Told {
@@ -66,16 +58,16 @@ impl WorkerHub {
         settings: HubSettings,
         outlet: SessionOutlet,
     ) -> Result<Arc<Self>, LevelConfigError> {
-        let stats = Stats::new(settings.updates_max)?;
+        let (stats, roster) = (Stats::new(settings.updates_max)?, Arc::new(Roster::default()));
         let hub = Arc::new(Self {
             settings,
-            workers: Mutex::default(),
+            roster: Arc::clone(&roster),
             sessions: AtomicU64::new(0),
             stats,
             outlet,
             outbox: OnceLock::new(),
         });
-        let transport = WorkerTransport { hub: Arc::downgrade(&hub) };
+        let transport = WorkerTransport { roster };
         match OutgoingRequestManager::new(transport, outgoing_config(WORKERS_MAX)) {
             Ok((outbox, mut hand_back)) => {
                 // Renewals alone have nobody that waits for them, and the next one follows soon.
@@ -87,11 +79,6 @@ impl WorkerHub {
         Ok(hub)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Box<str>, Arc<WorkerSession>>> {
-        // No holder panics.
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Number of the next session.
     pub(super) fn next_session(&self) -> u64 {
         self.sessions.fetch_add(1, Ordering::Relaxed) + 1
@@ -99,29 +86,17 @@ impl WorkerHub {
 
     /// The worker of that name.
     pub(super) fn find(&self, name: &str) -> Option<Arc<WorkerSession>> {
-        self.lock().get(name).cloned()
+        self.roster.find(name)
     }
 
     /// The worker of that name, connected or not. `None` when there are too many.
     pub(in crate::tasks::manager) fn worker(&self, name: &str) -> Option<Arc<WorkerSession>> {
-        let mut workers = self.lock();
-        if let Some(worker) = workers.get(name) {
-            return Some(Arc::clone(worker));
-        }
-        if workers.len() >= WORKERS_MAX {
-            workers.retain(|_, worker| !worker.is_idle());
-        }
-        if workers.len() >= WORKERS_MAX {
-            return None;
-        }
-        let worker = Arc::new(WorkerSession::new(name));
-        workers.insert(name.into(), Arc::clone(&worker));
-        Some(worker)
+        self.roster.find_or_add(name)
     }
 
     /// All workers, by name.
     pub(super) fn workers(&self) -> Vec<Arc<WorkerSession>> {
-        self.lock().values().cloned().collect()
+        self.roster.all()
     }
 
     /// Sends a message to a worker, and waits until it is written.
@@ -159,41 +134,5 @@ fn cause<E: std::fmt::Display>(cause: &SendFailure<E>) -> String {
     match cause {
         SendFailure::Transport(error) => error.to_string(),
         other => other.to_string(),
-    }
-}
-
-// === impl WorkerName ===
-
-impl WorkerName {
-    /// Longest name, in bytes.
-    const BYTES_MAX: usize = 64;
-
-    /// A name.
-    #[must_use]
-    pub fn new(name: &str) -> Self {
-        Self(name.into())
-    }
-
-    /// The name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// True for a name that a worker may have: 1 … 64 letters, digits and `. _ : -`.
-    #[must_use]
-    pub fn is_valid(name: &str) -> bool {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
-        (1..=Self::BYTES_MAX).contains(&name.len()) && name.bytes().all(allowed)
-    }
-}
-
-impl Destination for WorkerName {
-    fn host(&self) -> String {
-        self.0.to_string()
-    }
-
-    fn port(&self) -> u16 {
-        0
     }
 }

@@ -63,8 +63,8 @@ impl Mirror {
         self.fence = fence.or(self.fence);
     }
 
-    /// Takes in an update. False when output is missing before it: then nothing of it is used, and the worker has to
-    /// send it again.
+    /// Takes in an update. False when output is missing before it: then nothing of it is used, and the worker has
+    /// to send it again.
     pub(super) fn update(&mut self, update: ExecutionUpdate) -> bool {
         let ExecutionUpdate { after, mut view } = update;
         if after > self.next {
@@ -89,8 +89,8 @@ impl Mirror {
         true
     }
 
-    /// The worker does not know the execution. Of no meaning while that is being dispatched: a renewal of leases may
-    /// overtake the dispatch.
+    /// The worker does not know the execution. Of no meaning while that is being dispatched: a renewal of leases
+    /// may overtake the dispatch.
     pub(super) fn set_unknown(&mut self) {
         if !self.dispatching {
             self.unknown = true;

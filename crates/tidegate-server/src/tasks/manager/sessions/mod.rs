@@ -3,11 +3,13 @@
 //! Must not know tasks, the queue or the store.
 
 mod accept;
+mod consumer;
 mod control;
 mod data;
 mod dispatch;
 mod hub;
 mod mirror;
+mod roster;
 mod session_event;
 mod stats;
 mod view;

@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 
 /// Events of sessions that wait for the manager's thread. Further ones wait at their sessions.
 const EVENTS_MAX: usize = 1_024;
-/// Batches of progress that wait for the manager's thread. Few, because the buffer before them merges and tells the
-/// workers how full it is.
+/// Batches of progress that wait for the manager's thread. Few, because the buffer before them merges and tells
+/// the workers how full it is.
 const PROGRESS_MAX: usize = 2;
 
 /// Report of a session to the manager's thread.

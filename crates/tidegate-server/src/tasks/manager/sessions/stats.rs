@@ -1,4 +1,3 @@
-use super::hub::WorkerHub;
 use crate::tasks::session::{BufferMetrics, WorkerStats};
 use serde::Serialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,12 +11,12 @@ use tidegate::{InFlightTracker, OwnedPermit, PriorityLoadStats, Role, Sharing};
 use tokio::sync::Notify;
 
 /// Entries that the consumer takes at once.
-const TAKE_MAX: usize = 256;
+pub(super) const TAKE_MAX: usize = 256;
 
 /// Progress and statistics on their way from the sessions to the manager.
 pub(super) struct Stats {
     buffer: Mutex<StatsBuffer<StatsKey, StatsEntry>>,
-    changed: Notify,
+    pub(super) changed: Notify,
     /// Admission of frames, with the limits of a manager: a frame is in flight until its updates are consumed.
     pub(super) tracker: Arc<InFlightTracker>,
 }
@@ -35,8 +34,8 @@ pub(super) enum StatsKey {
 
 /// Newest value of a subject, with the permits of the frames that it came with.
 pub(super) struct StatsEntry {
-    value: StatsValue,
-    permits: Vec<OwnedPermit>,
+    pub(super) value: StatsValue,
+    pub(super) permits: Vec<OwnedPermit>,
 }
 
 pub(super) enum StatsValue {
@@ -122,7 +121,8 @@ impl Stats {
         }
     }
 
-    fn take(&self) -> Vec<(StatsKey, StatsEntry)> {
+    /// Takes the entries that have waited longest.
+    pub(super) fn take(&self) -> Vec<(StatsKey, StatsEntry)> {
         self.lock().take(TAKE_MAX)
     }
 }
@@ -136,76 +136,5 @@ impl StatsEntry {
             (StatsValue::Progress(old), StatsValue::Progress(new)) => drop(old.merge(&new)),
             (old, new) => *old = new,
         }
-    }
-}
-
-/// Hands progress to the manager's thread and statistics to their workers, for as long as both are there. A slow
-/// manager stops it, and the buffer fills: that is the backpressure.
-pub(super) async fn consume_forever(hub: Arc<WorkerHub>) {
-    loop {
-        let taken = hub.stats.take();
-        if taken.is_empty() {
-            hub.stats.changed.notified().await;
-            continue;
-        }
-        let mut progress = Vec::new();
-        for (key, entry) in taken {
-            match (key, entry.value) {
-                (StatsKey::Execution(key), StatsValue::Progress(value)) => {
-                    progress.push((key, value, entry.permits));
-                }
-                (StatsKey::Worker(name), StatsValue::Worker(stats)) => {
-                    if let Some(worker) = hub.find(&name) {
-                        worker.set_stats(stats);
-                    }
-                }
-                (StatsKey::Debug(name), StatsValue::Debug(debug)) => {
-                    if let Some(worker) = hub.find(&name) {
-                        worker.set_debug(debug);
-                    }
-                }
-                _ => {}
-            }
-        }
-        if progress.is_empty() {
-            // Statistics alone: the connections of this thread come first, and then what is left.
-            tokio::task::yield_now().await;
-            continue;
-        }
-        let mut permits = Vec::new();
-        let updates = progress.into_iter().map(|(key, value, held)| {
-            permits.extend(held);
-            (key, value)
-        });
-        if hub.outlet.progress.send(updates.collect()).await.is_err() {
-            return;
-        }
-        permits.into_iter().for_each(OwnedPermit::success);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tasks::manager::sessions::{HubSettings, session_channels};
-    use tidegate::MessageClass;
-    use tidegate::signal::Update;
-    use tokio::time::{Duration, timeout};
-
-    /// More statistics than the consumer takes at once, and nothing after them.
-    #[tokio::test(start_paused = true)]
-    async fn the_consumer_leaves_nothing_behind() {
-        let settings = HubSettings { updates_max: 10_000, ..HubSettings::default() };
-        let (outlet, _inlet) = session_channels();
-        let hub = WorkerHub::new(settings, outlet).unwrap();
-        let offer = Offer { class: MessageClass::Data, update: Update::Progress, batched: true };
-        let stats = (0..3 * TAKE_MAX).map(|nth| {
-            let key = StatsKey::Worker(format!("w{nth}").into());
-            (key, offer, StatsValue::Worker(WorkerStats::default()))
-        });
-        assert_eq!(hub.stats.record(stats, None), 0);
-        let consuming = consume_forever(Arc::clone(&hub));
-        assert!(timeout(Duration::from_secs(1), consuming).await.is_err(), "it goes on");
-        assert_eq!(hub.stats.view().waiting, 0);
     }
 }

@@ -201,8 +201,8 @@ impl WorkerSession {
         state.capacity
     }
 
-    /// Takes in an update of an execution. An end that nobody waits for is acknowledged, so that the worker forgets
-    /// it. False when output is missing before it.
+    /// Takes in an update of an execution. An end that nobody waits for is acknowledged, so that the worker
+    /// forgets it. False when output is missing before it.
     pub(super) fn take_update(&self, update: ExecutionUpdate) -> bool {
         let mut inner = self.lock();
         let Ok(key) = update.view.id.parse::<ExecutionKey>() else { return true };
@@ -256,8 +256,8 @@ impl WorkerSession {
         wanted.map(|(key, mirror)| mirror.interest(key)).collect()
     }
 
-    /// Follows an execution of which the attempt has output up to `after`. Returns the interest for the worker if it
-    /// was not followed before.
+    /// Follows an execution of which the attempt has output up to `after`. Returns the interest for the worker if
+    /// it was not followed before.
     pub(in crate::tasks::manager) fn follow(
         &self,
         key: &ExecutionKey,
