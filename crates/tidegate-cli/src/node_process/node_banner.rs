@@ -6,6 +6,7 @@ use tidegate_server::config::{Anonymous, Config, LimitSetting, TlsFiles, masked}
 use tidegate_server::node::Node;
 use tidegate_server::routing::BusyThresholds;
 use tidegate_server::tasks::execution::CapacityReport;
+use tidegate_server::tasks::manager::TaskNode;
 
 /// Admin port that commands ask without `--admin`.
 const DEFAULT_ADMIN: &str = "http://127.0.0.1:8001";
@@ -76,6 +77,9 @@ impl Banner<'_> {
             masked(&tasks.store),
             tasks.placement
         )?;
+        if let Some(sealed) = self.node.tasks().and_then(TaskNode::sealed_elsewhere) {
+            writeln!(f, "  WARNING    {sealed}")?;
+        }
         if tasks.slot_ledger != "memory" {
             writeln!(f, "  slots      counted in {}", masked(&tasks.slot_ledger))?;
         }

@@ -6,6 +6,7 @@
 mod shared;
 
 mod cli;
+mod descriptors;
 mod ingest;
 mod mock;
 mod own_ports;

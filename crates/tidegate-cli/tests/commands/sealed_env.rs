@@ -18,6 +18,7 @@ const MARKER: &str = "marker-of-the-code";
 struct Node {
     child: Child,
     out: BufReader<ChildStdout>,
+    banner: String,
     admin: String,
 }
 
@@ -38,8 +39,9 @@ impl Node {
             .spawn()
             .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
-        let admin = banner_url(&banner(&mut out), "operators");
-        Self { child, out, admin }
+        let banner = banner(&mut out);
+        let admin = banner_url(&banner, "operators");
+        Self { child, out, banner, admin }
     }
 
     /// Exit code and output of a command at this node.
@@ -123,6 +125,15 @@ fn try_store(folder: &Path, store: &str, data: &Path) {
     node.end();
     let node = Node::start(folder, store, 0, "one.key");
     assert_eq!(node.submit("sealed", &[]).0, Some(0));
+    node.end();
+    // A key that is lost, or another one, is told at the start, while the task still waits; its own is not.
+    let node = Node::start(folder, store, 0, "one.key");
+    assert!(!node.banner.contains("WARNING"), "{}", node.banner);
+    node.end();
+    let node = Node::start(folder, store, 0, "other.key");
+    let lost = "1 queued tasks have an env sealed with the key ";
+    assert!(node.banner.contains(lost) && node.banner.contains("restore"), "{}", node.banner);
+    assert_eq!(files_with(&folder.join("log"), lost), 1, "in the log too");
     node.end();
     let node = Node::start(folder, store, 1, "other.key");
     node.run(&["logs", "sealed", "--follow"]);

@@ -71,9 +71,12 @@ fn ingest(table: &Table, errors: &mut ErrorList) {
         );
         errors.push(connections.error(connections.get().to_string(), allowed));
     }
-    let has_tokens = !table.client.entries.is_empty() || !table.operator.entries.is_empty();
+    let (clients, operators) = (&table.client.entries, &table.operator.entries);
+    let has_tokens = clients.iter().any(|client| client.identity().has_token())
+        || operators.iter().any(|operator| operator.identity().has_token());
     if settings.tokens_required.get() && !has_tokens {
-        let allowed = "false while there is no [[client]] and no [[operator]]: nobody could send";
+        let allowed =
+            "false while no [[client]] and no [[operator]] has a token: nobody could send";
         errors.push(settings.tokens_required.error("true", allowed));
     }
 }

@@ -1,8 +1,9 @@
 use super::errors::{ConfigError, ErrorList};
 use super::policies::{Anonymous, TlsMode};
 use super::schema::{Setting, State};
-use super::sections::PortSettings;
+use super::sections::{PortSettings, TlsSettings};
 use super::table::Table;
+use super::value::CertificateName;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -11,10 +12,16 @@ pub fn run(table: &Table, errors: &mut ErrorList) {
     let [data, admin, frames, lines, workers] = ports(table);
     let (clients, operators) = (&table.client.entries, &table.operator.entries);
     clients_port(table, errors);
+    let certificates = clients.iter().map(|client| &client.certificate);
+    named_by_certificate(certificates, &data, &table.tls, errors);
+    let certificates = operators.iter().map(|operator| &operator.certificate);
+    named_by_certificate(certificates, &admin, &table.tls, errors);
+    // Senders of usage records show tokens alone.
+    let has_tokens = clients.iter().any(|client| client.identity().has_token());
     for port in [&frames, &lines] {
         let allowed = "a loopback address while no client has a token: add a [[client]] with a \
                        token, or listen on 127.0.0.1";
-        closed_without(!clients.is_empty(), port, allowed, errors);
+        closed_without(has_tokens, port, allowed, errors);
     }
     let allowed = "a loopback address while no operator has a token: add an [[operator]] with a \
                    token, or listen on 127.0.0.1";
@@ -108,6 +115,27 @@ fn authorities(client_ca: &Setting<Option<PathBuf>>, has_cert: bool, errors: &mu
     if client_ca.state.is_given && !has_cert {
         let allowed = "authorities beside a certificate of the port: set tls.cert and tls.key";
         errors.push(client_ca.error("authorities of a port without TLS", allowed));
+    }
+}
+
+/// A client certificate is shown at a port that asks for one alone. One error, however many entries have one.
+fn named_by_certificate<'a>(
+    mut certificates: impl Iterator<Item = &'a Setting<Option<CertificateName>>>,
+    port: &PortSettings<'_>,
+    shared: &TlsSettings,
+    errors: &mut ErrorList,
+) {
+    let authorities = [port.client_ca, &shared.client_ca];
+    let asks = authorities.iter().any(|authorities| !authorities.state.is_missing());
+    let is_off = port.mode.state.is_sound && port.mode.get() == TlsMode::Off;
+    if (!asks || is_off)
+        && let Some(first) = certificates.find(|certificate| certificate.state.is_given)
+    {
+        let (own, address) = (&port.client_ca.state.key, &port.address.state.key);
+        let allowed = format!(
+            "a certificate beside {own} or tls.client_ca: the port of {address} asks for none"
+        );
+        errors.push(first.error("a certificate that is never shown", allowed));
     }
 }
 

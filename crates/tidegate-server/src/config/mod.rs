@@ -38,4 +38,6 @@ pub use sections::{
 };
 pub use show::{Effective, show_json, show_text};
 pub use table::{CONFIG_VARIABLE, Config};
-pub use value::{ApiKey, LimitSetting, NormalPath, Scheme, TokenDigest, UpstreamTarget, masked};
+pub use value::{
+    ApiKey, CertificateName, LimitSetting, NormalPath, Scheme, TokenDigest, UpstreamTarget, masked,
+};

@@ -160,9 +160,9 @@ table! {
         upstream: UpstreamSettings, 65_536, Some("upstream");
         /// Busy thresholds for the upstreams of a model, instead of those of `[routing]`.
         model: ModelSettings, 1_024, None;
-        /// Clients known by a bearer token, with the priority they may claim and their share.
+        /// Clients known by a bearer token or a certificate, with the priority they may claim and their share.
         client: ClientSettings, 10_000, None;
-        /// Operators known by a bearer token. With one, administration needs an operator's token.
+        /// Operators known by a bearer token or a certificate. With one, administration is for operators alone.
         operator: OperatorSettings, 1_000, None;
         /// Rules for the priority or model of requests; the first that matches and sets it decides.
         route: RouteSettings, 1_024, None;

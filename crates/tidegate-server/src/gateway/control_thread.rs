@@ -67,7 +67,7 @@ async fn answer_operator(
         // On the data port clients read their own usage; this port is the operators' alone.
         let allowed = control.caller(Port::Operators).admission.classifier();
         if handler == Handler::Usage
-            && let Err(unauthorized) = allowed.require_operator(request.headers())
+            && let Err(unauthorized) = allowed.require_operator(&request)
         {
             let format = ResponseFormat::of(&request);
             return format.fit(unauthorized.respond(format), Unread::Some);

@@ -44,12 +44,22 @@ impl Reserve {
             return None;
         }
         let listed = self.open.list(self.size, Instant::now());
-        Some(ReservedConnection {
+        Some(self.connection(listed, self.connections_max))
+    }
+
+    /// Takes a connection that has one of the last descriptors of the process: for Critical requests alone, since
+    /// there is none for a connection to an upstream.
+    pub fn take_last(&self, listed: Listed) -> ReservedConnection {
+        self.connection(listed, 0)
+    }
+
+    fn connection(&self, listed: Listed, connections_max: usize) -> ReservedConnection {
+        ReservedConnection {
             connection: Arc::clone(listed.connection()),
             listed: Mutex::new(Some(listed)),
             threads: Arc::clone(&self.threads),
-            connections_max: self.connections_max,
-        })
+            connections_max,
+        }
     }
 }
 

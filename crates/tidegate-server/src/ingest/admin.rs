@@ -142,7 +142,7 @@ impl Admin {
         }
         let handler = Handler::of(request.uri().path());
         let is_open = handler.is_none_or(|it| it.is_open_at(self.address));
-        if !is_open && let Err(unauthorized) = self.classifier.require_operator(request.headers()) {
+        if !is_open && let Err(unauthorized) = self.classifier.require_operator(request) {
             return format.fit(unauthorized.respond(format), Unread::None);
         }
         let view = &*self.view;

@@ -32,7 +32,7 @@ impl Extension for IngestExtension {
         Box::pin(async move {
             let format = ResponseFormat::of(&request);
             let exposed = caller.admission.is_exposed();
-            let tenants = caller.admission.classifier().usage_tenants(request.headers(), exposed);
+            let tenants = caller.admission.classifier().usage_tenants(&request, exposed);
             let response = match tenants {
                 Ok(tenants) => usage(self.view.as_deref(), request.uri().query(), tenants).await,
                 Err(unauthorized) => unauthorized.respond(format),

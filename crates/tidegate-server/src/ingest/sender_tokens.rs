@@ -29,13 +29,14 @@ impl SenderTokens {
         let mut holders: Vec<_> = claims.clients.iter().map(client).map(Arc::new).collect();
         let operators = holders.len();
         holders.push(Arc::new(SenderClient { name: OPERATORS.into(), tenants: None }));
-        let of_clients = claims.clients.iter().enumerate().map(|(at, client)| (client.token, at));
+        let of_clients = claims.clients.iter().map(|client| client.token).zip(0..);
         let of_operators = claims.operators.iter().map(|operator| (operator.token, operators));
+        let of_all = of_clients.chain(of_operators);
         let needed = |address: SocketAddr| {
             ingest.tokens_required || !address.ip().to_canonical().is_loopback()
         };
         Self {
-            tokens: Tokens::new(of_clients.chain(of_operators)),
+            tokens: Tokens::new(of_all.filter_map(|(token, at)| Some((token?, at)))),
             holders,
             frames_need_one: needed(ingest.frames_address),
             lines_need_one: needed(ingest.lines_address),

@@ -1,13 +1,13 @@
-use super::tokens::{Taken, TokenSettings, Variables};
+use super::tokens::{IdentitySettings, Taken, Variables};
 use crate::config::errors::ErrorList;
 use crate::config::schema::record;
-use crate::config::value::TokenDigest;
-use crate::config::value::shape::{NAME, TENANTS, VARIABLE};
+use crate::config::value::shape::{CERTIFICATE, NAME, TENANTS, VARIABLE};
+use crate::config::value::{CertificateName, TokenDigest};
 use std::fmt;
 use tidegate::admission::MessagePriority;
 
 record! {
-    /// A client that is known by a token.
+    /// A client that is known by a token, a client certificate, or either.
     #[derive(Clone, PartialEq)]
     pub struct Client from ClientSettings {
         /// Unique name of the client in logs and metrics.
@@ -18,6 +18,8 @@ record! {
         token_sha256: Option<TokenDigest> = token_sha256().unset();
         /// Environment variable with the token, which keeps it out of this file.
         token_env: Option<String> = text(VARIABLE).unset().example("BATCH_TOKEN");
+        /// A name in its client certificate, at ports with client_ca.
+        certificate: Option<CertificateName> = text(CERTIFICATE).unset() => certificate;
         /// The highest priority that the client may claim.
         max_priority: MessagePriority = word().or(MessagePriority::High).example("low")
             => max_priority;
@@ -32,7 +34,7 @@ record! {
         /// Tenants whose usage the client may read, at least one.
         tenants: Vec<String> = settings.tenants.get().unwrap_or(vec![settings.name.get()]);
         /// Digest of its token, unique; the token has 16 … 512 visible ASCII characters.
-        token: TokenDigest = TokenDigest::default();
+        token: Option<TokenDigest> = None;
     }
 }
 
@@ -47,7 +49,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The clients of the list, with unique names and tokens. A reserved variable can't have a token.
+/// The clients of the list, with unique names, tokens and certificates. A reserved variable can't have a token.
 pub fn clients(
     list: &[ClientSettings],
     variables: Variables<'_>,
@@ -57,17 +59,21 @@ pub fn clients(
     let mut clients: Vec<Client> = Vec::new();
     for entry in list {
         let name = entry.name.required(errors);
-        let token = entry.token_settings().resolve(variables, errors);
-        let (Some(name), Some(token)) = (name, token) else { continue };
-        taken.note((&entry.name, &name), (&entry.token, token), errors);
-        clients.push(Client { token, ..entry.config() });
+        let identity = entry.identity().resolve(variables, errors);
+        let (Some(name), Some(identity)) = (name, identity) else { continue };
+        taken.note((&entry.name, &name), &entry.identity(), &identity, errors);
+        clients.push(Client { token: identity.token, ..entry.config() });
     }
     clients
 }
 
 impl ClientSettings {
-    fn token_settings(&self) -> TokenSettings<'_> {
-        let (token, sha256) = (&self.token, &self.token_sha256);
-        TokenSettings { token, sha256, variable: &self.token_env }
+    pub fn identity(&self) -> IdentitySettings<'_> {
+        IdentitySettings {
+            token: &self.token,
+            sha256: &self.token_sha256,
+            variable: &self.token_env,
+            certificate: Some(&self.certificate),
+        }
     }
 }

@@ -1,11 +1,11 @@
-use super::tokens::{Taken, TokenSettings, Variables};
+use super::tokens::{IdentitySettings, Taken, Variables};
 use crate::config::errors::ErrorList;
 use crate::config::schema::record;
-use crate::config::value::TokenDigest;
-use crate::config::value::shape::{NAME, VARIABLE};
+use crate::config::value::shape::{CERTIFICATE, NAME, VARIABLE};
+use crate::config::value::{CertificateName, TokenDigest};
 
 record! {
-    /// An operator that is known by a token.
+    /// An operator that is known by a token, a client certificate, or either.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Operator from OperatorSettings {
         /// Unique name of the operator, also among clients.
@@ -16,10 +16,12 @@ record! {
         token_sha256: Option<TokenDigest> = token_sha256().unset();
         /// Environment variable with the token, which keeps it out of this file.
         token_env: Option<String> = text(VARIABLE).unset().example("OPS_TOKEN");
+        /// A name in its client certificate, at ports with client_ca.
+        certificate: Option<CertificateName> = text(CERTIFICATE).unset() => certificate;
     }
     derived |_settings| {
         /// Digest of its token, unique; the token has 16 … 512 visible ASCII characters.
-        token: TokenDigest = TokenDigest::default();
+        token: Option<TokenDigest> = None;
     }
 }
 
@@ -32,15 +34,22 @@ pub fn operators(
 ) -> Vec<Operator> {
     let mut operators = Vec::new();
     for entry in list {
-        let settings = TokenSettings {
-            token: &entry.token,
-            sha256: &entry.token_sha256,
-            variable: &entry.token_env,
-        };
-        let (name, token) = (entry.name.required(errors), settings.resolve(variables, errors));
-        let (Some(name), Some(token)) = (name, token) else { continue };
-        taken.note((&entry.name, &name), (&entry.token, token), errors);
-        operators.push(Operator { token, ..entry.config() });
+        let name = entry.name.required(errors);
+        let identity = entry.identity().resolve(variables, errors);
+        let (Some(name), Some(identity)) = (name, identity) else { continue };
+        taken.note((&entry.name, &name), &entry.identity(), &identity, errors);
+        operators.push(Operator { token: identity.token, ..entry.config() });
     }
     operators
+}
+
+impl OperatorSettings {
+    pub fn identity(&self) -> IdentitySettings<'_> {
+        IdentitySettings {
+            token: &self.token,
+            sha256: &self.token_sha256,
+            variable: &self.token_env,
+            certificate: Some(&self.certificate),
+        }
+    }
 }

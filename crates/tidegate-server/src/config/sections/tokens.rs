@@ -1,7 +1,7 @@
 use crate::config::errors::{ErrorList, quoted};
 use crate::config::schema::{AnySetting, Setting};
 use crate::config::value::shape::{Shape, TOKEN};
-use crate::config::value::{Raw, TokenDigest};
+use crate::config::value::{CertificateName, Raw, TokenDigest};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The environment of the process, and the variables that set the configuration, which can't hold a secret.
@@ -11,17 +11,27 @@ pub struct Variables<'a> {
     pub reserved: &'a BTreeSet<String>,
 }
 
-/// The settings of an entry that give its token: one of the three.
-pub struct TokenSettings<'a> {
+/// The settings by which the client or operator of an entry is known: one of three that give a token, a client
+/// certificate, or both.
+pub struct IdentitySettings<'a> {
     pub token: &'a Setting<Option<TokenDigest>>,
     pub sha256: &'a Setting<Option<TokenDigest>>,
     pub variable: &'a Setting<Option<String>>,
+    /// `None` where a certificate names nobody.
+    pub certificate: Option<&'a Setting<Option<CertificateName>>>,
 }
 
-/// The entries that have a token or a name, to find those that have the same one.
+/// The token and the name in a client certificate by which a client or an operator is known, at least one of them.
+pub struct Identity {
+    pub token: Option<TokenDigest>,
+    pub certificate: Option<CertificateName>,
+}
+
+/// The entries that have a token, a certificate or a name, to find those that have the same one.
 #[derive(Default)]
 pub struct Taken {
     tokens: BTreeMap<TokenDigest, String>,
+    certificates: BTreeMap<CertificateName, String>,
     names: BTreeMap<String, String>,
 }
 
@@ -49,23 +59,48 @@ impl Variables<'_> {
     }
 }
 
-// === impl TokenSettings ===
+// === impl IdentitySettings ===
 
-impl TokenSettings<'_> {
-    /// The digest of the entry's token.
-    pub fn resolve(&self, variables: Variables<'_>, errors: &mut ErrorList) -> Option<TokenDigest> {
-        let settings: [&dyn AnySetting; 3] = [self.token, self.sha256, self.variable];
-        if settings.iter().any(|setting| !setting.state().is_sound) {
+impl IdentitySettings<'_> {
+    /// True if the entry gives a token, or tried to.
+    pub fn has_token(&self) -> bool {
+        self.of_token().iter().any(|setting| !setting.state().is_missing())
+    }
+
+    /// The token and certificate of the entry.
+    pub fn resolve(&self, variables: Variables<'_>, errors: &mut ErrorList) -> Option<Identity> {
+        let settings = self.of_token();
+        let is_sound = |setting: &&dyn AnySetting| setting.state().is_sound;
+        let has_sound_name = self.certificate.is_none_or(|setting| setting.state.is_sound);
+        if !settings.iter().all(is_sound) || !has_sound_name {
             return None;
         }
+        let certificate = self.certificate.and_then(Setting::get);
         let given = settings.iter().map(|setting| setting.state()).filter(|state| state.is_given);
         let given: Vec<&str> = given.map(|state| state.name).collect();
-        if given.len() != 1 {
-            let given = if given.is_empty() { "nothing".to_owned() } else { given.join(" and ") };
-            let allowed = format!("one of token ({}), token_sha256 and token_env", TOKEN.allowed);
-            errors.push(self.token.error(given, allowed));
-            return None;
-        }
+        let token = match given.len() {
+            0 if certificate.is_some() => None,
+            1 => Some(self.token(variables, errors)?),
+            _ => {
+                let none = given.is_empty();
+                let given = if none { "nothing".to_owned() } else { given.join(" and ") };
+                let may_be_named = none && self.certificate.is_some();
+                let beside = if may_be_named { "; or a certificate" } else { "" };
+                let allowed =
+                    format!("one of token ({}), token_sha256 and token_env{beside}", TOKEN.allowed);
+                errors.push(self.token.error(given, allowed));
+                return None;
+            }
+        };
+        Some(Identity { token, certificate })
+    }
+
+    fn of_token(&self) -> [&dyn AnySetting; 3] {
+        [self.token, self.sha256, self.variable]
+    }
+
+    /// The digest of the token that one of the settings gives.
+    fn token(&self, variables: Variables<'_>, errors: &mut ErrorList) -> Option<TokenDigest> {
         let mut of_variable = || variables.secret(self.variable, TOKEN, errors);
         let direct = self.token.get().or(self.sha256.get());
         direct.or_else(|| of_variable().map(|token| TokenDigest::of(token.as_bytes())))
@@ -75,11 +110,12 @@ impl TokenSettings<'_> {
 // === impl Taken ===
 
 impl Taken {
-    /// Notes name and token of an entry, with an error for each that an earlier entry has.
+    /// Notes name, token and certificate of an entry, with an error for each that an earlier entry has.
     pub fn note(
         &mut self,
         (name_setting, name): (&Setting<String>, &str),
-        (token_setting, token): (&Setting<Option<TokenDigest>>, TokenDigest),
+        settings: &IdentitySettings<'_>,
+        identity: &Identity,
         errors: &mut ErrorList,
     ) {
         let entry = name_setting.state.key.trim_end_matches(".name").to_owned();
@@ -87,9 +123,17 @@ impl Taken {
             let allowed = format!("a name of its own: {first} has this one");
             errors.push(name_setting.error(quoted(name), allowed));
         }
-        if let Some(first) = self.tokens.insert(token, entry) {
+        if let (Some(certificate), Some(setting)) = (&identity.certificate, settings.certificate)
+            && let Some(first) = self.certificates.insert(certificate.clone(), entry.clone())
+        {
+            let allowed = format!("a certificate of its own: {first} has this one");
+            errors.push(setting.error(quoted(&certificate.to_string()), allowed));
+        }
+        if let Some(token) = identity.token
+            && let Some(first) = self.tokens.insert(token, entry)
+        {
             let allowed = format!("a token of its own: {first} has this one");
-            errors.push(token_setting.error("a token", allowed));
+            errors.push(settings.token.error("a token", allowed));
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::tls::TlsFiles;
-use super::tokens::{Taken, TokenSettings, Variables};
+use super::tokens::{IdentitySettings, Taken, Variables};
 use crate::config::errors::ErrorList;
 use crate::config::policies::TlsMode;
 use crate::config::schema::record;
@@ -56,15 +56,16 @@ pub fn worker_tokens(
 ) -> BTreeSet<TokenDigest> {
     let mut tokens = BTreeSet::new();
     for entry in list {
-        let settings = TokenSettings {
+        let settings = IdentitySettings {
             token: &entry.token,
             sha256: &entry.token_sha256,
             variable: &entry.token_env,
+            certificate: None,
         };
-        let (name, token) = (entry.name.required(errors), settings.resolve(variables, errors));
-        let (Some(name), Some(token)) = (name, token) else { continue };
-        taken.note((&entry.name, &name), (&entry.token, token), errors);
-        tokens.insert(token);
+        let (name, identity) = (entry.name.required(errors), settings.resolve(variables, errors));
+        let (Some(name), Some(identity)) = (name, identity) else { continue };
+        taken.note((&entry.name, &name), &settings, &identity, errors);
+        tokens.extend(identity.token);
     }
     tokens
 }

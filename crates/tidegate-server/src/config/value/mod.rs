@@ -2,6 +2,7 @@
 //! Uses origins and errors of the configuration, and the enums of `tidegate`.
 //! Must not know which settings exist.
 
+mod certificate_name;
 mod choice;
 mod kind;
 mod limit;
@@ -11,6 +12,7 @@ mod secret;
 pub mod shape;
 mod upstream_url;
 
+pub use certificate_name::CertificateName;
 pub(in crate::config) use choice::choices;
 pub use choice::{Choice, name_of};
 pub use kind::*;

@@ -1,3 +1,4 @@
+use super::certificate_name::CertificateName;
 use super::secret::TokenDigest;
 use super::upstream_url::UpstreamTarget;
 use http::uri::Authority;
@@ -57,6 +58,11 @@ pub const TOKEN_SHA256: Shape = Shape::new(
     |text| TokenDigest::from_hex(text).is_some(),
 )
 .hint(Hint::Secret);
+
+pub const CERTIFICATE: Shape = Shape::new(
+    "DNS:name or URI:uri, an exact subject alternative name; or SHA256:digits",
+    |text| text.parse::<CertificateName>().is_ok(),
+);
 
 pub const API_KEY: Shape =
     Shape::new("1 … 4096 visible ASCII characters without spaces", |text| {

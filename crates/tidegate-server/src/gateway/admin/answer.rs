@@ -4,7 +4,7 @@ use crate::http::admission::Unauthorized;
 use crate::http::error_response::{ResponseFormat, Unread};
 use crate::http::response::{self, json};
 use crate::http::{Handler, Phase, Port, ResponseBody};
-use http::{HeaderMap, Method, Request, Response};
+use http::{Method, Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
 
@@ -23,7 +23,7 @@ pub async fn answer(
     let changes = handler == Handler::BusyThreshold;
     let response = if !(changes || matches!(*request.method(), Method::GET | Method::HEAD)) {
         Handler::read_only()
-    } else if let Err(unauthorized) = admit(control, handler, request.headers(), guarded) {
+    } else if let Err(unauthorized) = admit(control, handler, &request, guarded) {
         unauthorized.respond(format)
     } else {
         match handler {
@@ -70,16 +70,16 @@ async fn thresholds(
 fn admit(
     control: &ControlPlane,
     handler: Handler,
-    headers: &HeaderMap,
+    request: &Request<Incoming>,
     guarded: bool,
 ) -> Result<(), Unauthorized> {
     let classifier = control.admission.classifier();
     match handler {
         _ if !handler.is_telling() => Ok(()),
         _ if !guarded && handler.is_open_at(control.config.listen.admin_address) => Ok(()),
-        Handler::Usage => classifier.usage_tenants(headers, guarded).map(drop),
-        _ if classifier.has_operators() => classifier.require_operator(headers),
-        _ if guarded => classifier.require_known(headers),
+        Handler::Usage => classifier.usage_tenants(request, guarded).map(drop),
+        _ if classifier.has_operators() => classifier.require_operator(request),
+        _ if guarded => classifier.require_known(request),
         _ => Ok(()),
     }
 }

@@ -1,13 +1,14 @@
 use super::connection::{Accepted, CountedConnection};
 use crate::config::Config;
-use crate::gateway::reserve::Reserve;
+use crate::gateway::reserve::{Reserve, ReservedConnection};
 use crate::gateway::telemetry::IoThreads;
 use crate::http::error_response::{RejectionPolicy, rejected_raw};
-use crate::http::port::AcceptErrors;
+use crate::http::port::{AcceptErrors, SpareDescriptors};
 use crate::http::{Phase, Rejection, wire};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream as StdTcpStream};
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::watch;
@@ -47,21 +48,41 @@ impl Acceptor {
         mut phase: watch::Receiver<Phase>,
     ) {
         let mut errors = AcceptErrors::new("data");
+        let mut spare = SpareDescriptors::new();
         loop {
             tokio::select! {
                 _ = phase.wait_for(|phase| *phase == Phase::Draining) => return,
                 accepted = listener.accept() => match accepted.and_then(into_std) {
-                    Ok((tcp, peer)) => self.hand_over(tcp, peer),
+                    Ok((tcp, peer)) => {
+                        let last = spare.list_if_last(Instant::now());
+                        let reserved = last.map(|listed| self.reserve.take_last(listed));
+                        self.hand_over(tcp, peer, reserved);
+                    }
+                    // Nothing else may have the descriptor in between: the next accept follows at once.
+                    Err(error) if SpareDescriptors::are_needed_for(&error) && spare.release() => {
+                        errors.note(&error);
+                    }
+                    Err(error) if SpareDescriptors::are_needed_for(&error) => {
+                        errors.pause_for_room(&error).await;
+                        spare.refill();
+                    }
                     Err(error) => errors.pause_after(&error).await,
                 }
             }
         }
     }
 
-    fn hand_over(&self, mut tcp: StdTcpStream, peer: SocketAddr) {
+    fn hand_over(
+        &self,
+        mut tcp: StdTcpStream,
+        peer: SocketAddr,
+        mut reserved: Option<ReservedConnection>,
+    ) {
         let connections: Vec<u64> = self.threads.connections().collect();
         let beyond = connections.iter().sum::<u64>() >= self.connections_max as u64;
-        let mut reserved = if beyond { self.reserve.take() } else { None };
+        if beyond && reserved.is_none() {
+            reserved = self.reserve.take();
+        }
         if !beyond || reserved.is_some() {
             let mut order: Vec<usize> = (0..self.inboxes.len()).collect();
             order.sort_by_key(|index| connections[*index]);

@@ -10,6 +10,7 @@ use crate::gateway::upstream::Fleet;
 use crate::http::admission::Admission;
 use crate::http::client::{Connector, Pool};
 use crate::http::date::DateStamp;
+use crate::http::tls::PeerCertificate;
 use http::HeaderValue;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub struct ClientContext {
     pub(super) forwarded: ForwardedCache,
     /// The part of the reserve that the connection uses, if it is one beyond the connection limit.
     pub(super) reserved: Option<Arc<ReservedConnection>>,
+    /// The certificate that the client has shown.
+    pub(super) certificate: Option<PeerCertificate>,
 }
 
 // === impl Proxy ===
@@ -137,12 +140,18 @@ impl ClientContext {
         activity: Arc<Activity>,
     ) -> Self {
         let forwarded = ForwardedCache::new(peer.ip(), secure);
-        Self { thread, activity, forwarded, reserved: None }
+        Self { thread, activity, forwarded, reserved: None, certificate: None }
     }
 
     /// The same on a connection of the reserve, if it is one.
     #[must_use]
     pub(crate) fn reserved(self, reserved: Option<Arc<ReservedConnection>>) -> Self {
         Self { reserved, ..self }
+    }
+
+    /// The same for a client that has shown this certificate, if any.
+    #[must_use]
+    pub(crate) fn certified(self, certificate: Option<PeerCertificate>) -> Self {
+        Self { certificate, ..self }
     }
 }

@@ -42,8 +42,11 @@ static QUEUE_MS: HeaderName = HeaderName::from_static("tidegate-queue-ms");
 /// Dropped when the client leaves: the upstream's request is cancelled and the permit ends as ignored.
 pub async fn serve(
     client: Arc<ClientContext>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<Response<GatewayBody>, Infallible> {
+    if let Some(certificate) = &client.certificate {
+        request.extensions_mut().insert(certificate.clone());
+    }
     let handler = Handler::of(request.uri().path()).filter(|handler| !handler.is_operators_alone());
     let mut response = match &client.reserved {
         Some(reserved) if !reserved.admits(handler.is_some()) => {

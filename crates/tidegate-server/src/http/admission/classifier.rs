@@ -1,6 +1,6 @@
 use super::tokens::{Shown, TokenFields, Tokens};
 use super::{ClientShare, Unauthorized};
-use crate::config::{Anonymous, Client, Config, NormalPath, RouteRule};
+use crate::config::{Anonymous, CertificateName, Client, Config, NormalPath, RouteRule};
 use crate::http::request::values;
 use http::{HeaderMap, HeaderName, Request};
 use tidegate::MessagePriority;
@@ -50,7 +50,7 @@ pub struct Flow {
 /// A request with its priority, its client's share and its flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Classified<'a> {
-    /// The client's name, if its token is known.
+    /// The client's name, if its token or certificate is known.
     pub client: Option<&'a str>,
     /// The flow.
     pub flow: Flow,
@@ -65,7 +65,7 @@ pub struct Classified<'a> {
 /// The priority that a request claims, and the most that it may claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim<'a> {
-    /// The client's name, if its token is known.
+    /// The client's name, if its token or certificate is known.
     pub client: Option<&'a str>,
     /// True with the token of an operator, where no tokens were given out, and on the operators' port while no
     /// operator is configured.
@@ -100,11 +100,16 @@ impl Classifier {
             Known { client: client.clone(), share, flow }
         };
         let claims = &config.claims;
-        let clients = claims.clients.iter().enumerate();
-        let clients = clients.map(|(index, client)| (client.token, Holder::Client(index)));
-        let operators = claims.operators.iter().map(|it| (it.token, Holder::Operator));
+        let clients = claims.clients.iter().zip((0..).map(Holder::Client));
+        let clients = clients.map(|(client, holder)| (client.token, &client.certificate, holder));
+        let operators = claims.operators.iter();
+        let operators = operators.map(|it| (it.token, &it.certificate, Holder::Operator));
+        let holders: Vec<_> = clients.chain(operators).collect();
+        let of_tokens = holders.iter().filter_map(|(token, _, holder)| Some(((*token)?, *holder)));
+        let name_of = |name: &Option<CertificateName>| name.clone();
+        let certified = holders.iter().filter_map(|(_, it, holder)| Some((name_of(it)?, *holder)));
         Self {
-            tokens: Tokens::new(clients.chain(operators)),
+            tokens: Tokens::new(of_tokens).certified(certified),
             has_operators: !claims.operators.is_empty(),
             routes: config.routes.clone(),
             anonymous: config.claims.anonymous,
@@ -119,7 +124,7 @@ impl Classifier {
     ///
     /// When the client must show a token and does not.
     pub fn classified<B>(&self, request: &Request<B>) -> Result<Classified<'_>, Unauthorized> {
-        let (known, shown) = self.known(request.headers())?;
+        let (known, shown) = self.known(request)?;
         let most = self.most_urgent(known, shown)?;
         let client = known.map(|known| &*known.client.name);
         let share = known.and_then(|known| known.share.as_ref());
@@ -145,7 +150,7 @@ impl Classifier {
     ///
     /// When the client must show a token and does not.
     pub fn claim<B>(&self, request: &Request<B>) -> Result<Claim<'_>, Unauthorized> {
-        let (known, shown) = self.known(request.headers())?;
+        let (known, shown) = self.known(request)?;
         let most = self.most_urgent(known, shown)?;
         let client = known.map(|known| &*known.client.name);
         let is_operator = shown.holder == Some(Holder::Operator) || self.tokens.is_empty();
@@ -159,8 +164,8 @@ impl Classifier {
     ///
     /// When operators are configured, and the token is not that of one.
     pub fn operators_claim<B>(&self, request: &Request<B>) -> Result<Claim<'_>, Unauthorized> {
-        self.require_operator(request.headers())?;
-        let known = self.known(request.headers()).ok().and_then(|(known, _)| known);
+        self.require_operator(request)?;
+        let known = self.known(request).ok().and_then(|(known, _)| known);
         let (client, most) = (known.map(|known| &*known.client.name), MessagePriority::High);
         let priority = self.asked(request).capped_at(most);
         Ok(Claim { client, is_operator: true, most, priority })
@@ -186,13 +191,13 @@ impl Classifier {
         self.routes.iter().filter(move |rule| rule.matches(method, &path, headers))
     }
 
-    /// Lets pass who shows a token that is known, and everyone where no tokens were given out.
+    /// Lets pass who is known by a token or a certificate, and everyone where nobody is.
     ///
     /// # Errors
     ///
-    /// When the token is missing or unknown.
-    pub fn require_known(&self, headers: &HeaderMap) -> Result<(), Unauthorized> {
-        match self.known(headers)? {
+    /// When the request shows neither, or an unknown token, or both of different clients.
+    pub fn require_known<B>(&self, request: &Request<B>) -> Result<(), Unauthorized> {
+        match self.known(request)? {
             (None, shown) if shown.holder.is_none() && !self.tokens.is_empty() => {
                 Err(shown.without_holder())
             }
@@ -200,22 +205,22 @@ impl Classifier {
         }
     }
 
-    /// Returns true if operators have tokens of their own.
+    /// Returns true if operators are known by tokens or certificates of their own.
     #[must_use]
     pub fn has_operators(&self) -> bool {
         self.has_operators
     }
 
-    /// Lets pass who shows an operator's token, and everyone where no operator has one.
+    /// Lets pass who shows an operator's token or certificate, and everyone where no operator is configured.
     ///
     /// # Errors
     ///
-    /// When the token is missing, unknown, or a client's.
-    pub fn require_operator(&self, headers: &HeaderMap) -> Result<(), Unauthorized> {
+    /// When token and certificate are missing, unknown, or a client's.
+    pub fn require_operator<B>(&self, request: &Request<B>) -> Result<(), Unauthorized> {
         if !self.has_operators {
             return Ok(());
         }
-        let shown = self.tokens.shown(headers)?;
+        let shown = self.tokens.shown(request)?;
         match shown.holder {
             Some(Holder::Operator) => Ok(()),
             Some(Holder::Client(_)) => Err(Unauthorized::NotOperator),
@@ -228,12 +233,12 @@ impl Classifier {
     /// # Errors
     ///
     /// When a token is needed and missing, or unknown.
-    pub fn usage_tenants(
+    pub fn usage_tenants<B>(
         &self,
-        headers: &HeaderMap,
+        request: &Request<B>,
         guarded: bool,
     ) -> Result<Option<&[String]>, Unauthorized> {
-        let (known, shown) = self.known(headers)?;
+        let (known, shown) = self.known(request)?;
         let needs_token = self.has_operators || (guarded && !self.tokens.is_empty());
         match (known, shown.holder) {
             (Some(known), _) => Ok(Some(&known.client.tenants)),
@@ -257,8 +262,11 @@ impl Classifier {
         }
     }
 
-    fn known(&self, headers: &HeaderMap) -> Result<(Option<&Known>, Shown<Holder>), Unauthorized> {
-        let shown = self.tokens.shown(headers)?;
+    fn known<B>(
+        &self,
+        request: &Request<B>,
+    ) -> Result<(Option<&Known>, Shown<Holder>), Unauthorized> {
+        let shown = self.tokens.shown(request)?;
         let known = match shown.holder {
             Some(Holder::Client(index)) => self.clients.get(index),
             Some(Holder::Operator) | None => None,
@@ -365,8 +373,8 @@ mod tests {
     fn anonymous_clients_can_be_refused() {
         let keeper = classifier(&CLIENTS.replace("anonymous = \"low\"", "anonymous = \"refuse\""));
         assert_eq!(priority(&keeper, &head("/", &[])), Err(Unauthorized::Missing));
-        assert_eq!(keeper.require_known(head("/", &[]).headers()), Err(Unauthorized::Missing));
+        assert_eq!(keeper.require_known(&head("/", &[])), Err(Unauthorized::Missing));
         let known = head("/", &[("tidegate-token", "0123456789abcdef")]);
-        assert_eq!(keeper.require_known(known.headers()), Ok(()));
+        assert_eq!(keeper.require_known(&known), Ok(()));
     }
 }

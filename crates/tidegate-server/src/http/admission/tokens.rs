@@ -1,8 +1,9 @@
 use super::Unauthorized;
-use crate::config::TokenDigest;
+use crate::config::{CertificateName, TokenDigest};
 use crate::http::request::values;
-use http::HeaderMap;
+use crate::http::tls::PeerCertificate;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, Request};
 use std::collections::HashMap;
 
 /// The older header with a client's token. It is for this hop and never passed on.
@@ -15,10 +16,11 @@ pub const API_KEY_HEADER: &str = "x-api-key";
 /// and never meant for an upstream.
 pub const TOKEN_PREFIX: &str = "tg_";
 
-/// The holders of tokens, by the digests of these.
+/// The holders of tokens by the digests of these, and the holders of client certificates by their names.
 #[derive(Debug)]
 pub struct Tokens<H> {
     holders: HashMap<TokenDigest, H>,
+    certified: HashMap<CertificateName, H>,
 }
 
 /// The headers of a request that have a token of this gateway.
@@ -30,10 +32,11 @@ pub struct TokenFields {
     pub api_key: bool,
 }
 
-/// The token that a request shows.
+/// The identity that a request shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shown<H> {
-    /// The holder of the token; `None` without a token, and for a bearer token that may be an upstream's.
+    /// The holder of the token, else of the certificate of the connection; `None` without either, and for a bearer
+    /// token that may be an upstream's.
     pub holder: Option<H>,
     /// The headers that have a token of this gateway.
     pub fields: TokenFields,
@@ -43,16 +46,45 @@ pub(super) struct Shown<H> {
 
 // === impl Tokens ===
 
-impl<H: Copy> Tokens<H> {
+impl<H: Copy + PartialEq> Tokens<H> {
     /// A table of these holders.
     pub fn new(holders: impl IntoIterator<Item = (TokenDigest, H)>) -> Self {
-        Self { holders: holders.into_iter().collect() }
+        Self { holders: holders.into_iter().collect(), certified: HashMap::new() }
     }
 
-    /// Returns true if no tokens were given out.
+    /// The same with holders of certificates.
+    #[must_use]
+    pub fn certified(self, holders: impl IntoIterator<Item = (CertificateName, H)>) -> Self {
+        Self { certified: holders.into_iter().collect(), ..self }
+    }
+
+    /// Returns true if nobody is known, by a token or by a certificate.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.holders.is_empty()
+        self.holders.is_empty() && self.certified.is_empty()
+    }
+
+    /// The identity that a request shows: by its token, by the certificate of its connection, or by both if these
+    /// are of the same holder.
+    ///
+    /// # Errors
+    ///
+    /// When a token that can only be meant for this gateway is unknown, or token and certificate have different
+    /// holders.
+    pub(super) fn shown<B>(&self, request: &Request<B>) -> Result<Shown<H>, Unauthorized> {
+        let shown = self.shown_token(request.headers())?;
+        if self.certified.is_empty() {
+            return Ok(shown);
+        }
+        let names = request.extensions().get().map_or(&[][..], PeerCertificate::names);
+        let certified = names.iter().filter_map(|name| self.certified.get(name).copied());
+        // A stolen token is of no use to another client, and a certificate with the names of two is nobody's.
+        let holder =
+            shown.holder.into_iter().chain(certified).try_fold(None, |one, next| match one {
+                Some(one) if one != next => Err(Unauthorized::Conflict),
+                _ => Ok(Some(next)),
+            })?;
+        Ok(Shown { holder, ..shown })
     }
 
     /// The token in the head of a request. `tidegate-token` decides who asks where both headers have one:
@@ -61,11 +93,11 @@ impl<H: Copy> Tokens<H> {
     /// # Errors
     ///
     /// When a token that can only be meant for this gateway is unknown.
-    pub(super) fn shown(&self, headers: &HeaderMap) -> Result<Shown<H>, Unauthorized> {
+    fn shown_token(&self, headers: &HeaderMap) -> Result<Shown<H>, Unauthorized> {
         let fields = TokenFields::default();
         let mut shown = Shown { holder: None, fields, foreign_bearer: false };
         // Where no tokens were given out, one means nothing: not even its digest is computed.
-        if self.is_empty() {
+        if self.holders.is_empty() {
             return Ok(shown);
         }
         let mut unknown = false;
@@ -123,15 +155,21 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    fn shown(fields: &[(&'static str, &str)]) -> Result<Shown<u8>, Unauthorized> {
+    fn tokens() -> Tokens<u8> {
         let holders = [("a-token", 1), ("b-token", 2)];
-        let tokens =
-            Tokens::new(holders.map(|(token, id)| (TokenDigest::of(token.as_bytes()), id)));
-        let mut headers = HeaderMap::new();
+        Tokens::new(holders.map(|(token, id)| (TokenDigest::of(token.as_bytes()), id)))
+    }
+
+    fn head(fields: &[(&'static str, &str)]) -> Request<()> {
+        let mut request = Request::new(());
         for (name, value) in fields {
-            headers.append(*name, HeaderValue::from_str(value).unwrap());
+            request.headers_mut().append(*name, HeaderValue::from_str(value).unwrap());
         }
-        tokens.shown(&headers)
+        request
+    }
+
+    fn shown(fields: &[(&'static str, &str)]) -> Result<Shown<u8>, Unauthorized> {
+        tokens().shown(&head(fields))
     }
 
     fn told(holder: Option<u8>, authorization: bool, foreign_bearer: bool) -> Shown<u8> {
@@ -157,6 +195,30 @@ mod tests {
         }
         assert_eq!(shown(&[(TOKEN_HEADER, "guess")]), Err(Unauthorized::Unknown));
         assert_eq!(shown(&[(auth, "Bearer tg_revoked")]), Err(Unauthorized::Unknown));
+    }
+
+    #[test]
+    fn a_certificate_names_its_holder_and_a_token_must_agree() {
+        let name = |text: &str| text.parse::<CertificateName>().unwrap();
+        let tokens = tokens().certified([(name("DNS:a"), 1), (name("URI:x:b"), 2)]);
+        let shown = |names: &[&str], fields: &[(&'static str, &str)]| {
+            let mut request = head(fields);
+            let names: Vec<_> = names.iter().map(|text| name(text)).collect();
+            request.extensions_mut().insert(PeerCertificate::with_names(names));
+            tokens.shown(&request)
+        };
+        assert_eq!(shown(&["DNS:a", "DNS:c"], &[]), Ok(told(Some(1), false, false)));
+        assert_eq!(shown(&["DNS:c"], &[]), Ok(told(None, false, false)));
+        let a = [("authorization", "Bearer a-token")];
+        assert_eq!(shown(&["DNS:a"], &a), Ok(told(Some(1), true, false)));
+        assert_eq!(shown(&["DNS:c"], &a), Ok(told(Some(1), true, false)));
+        assert_eq!(shown(&["URI:x:b"], &a), Err(Unauthorized::Conflict));
+        assert_eq!(shown(&["DNS:a", "URI:x:b"], &[]), Err(Unauthorized::Conflict));
+        let upstreams = [("authorization", "Bearer sk-upstream")];
+        assert_eq!(shown(&["DNS:a"], &upstreams), Ok(told(Some(1), false, true)));
+        let revoked = [("authorization", "Bearer tg_revoked")];
+        assert_eq!(shown(&["DNS:a"], &revoked), Err(Unauthorized::Unknown));
+        assert_eq!(tokens.shown(&head(&[])), Ok(told(None, false, false)));
     }
 
     #[test]

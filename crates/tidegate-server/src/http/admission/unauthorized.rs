@@ -2,7 +2,7 @@ use crate::http::ResponseBody;
 use crate::http::error_response::{ErrorKind, ErrorResponse, ResponseFormat};
 use http::Response;
 
-/// A request whose token is missing, unknown, or not enough.
+/// A request whose token is missing, unknown, not enough, or not that of its certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unauthorized {
     /// None was sent and one is needed.
@@ -16,6 +16,11 @@ pub enum Unauthorized {
     /// The token is a client's, and the request is for operators.
     #[error("this needs the token of an operator")]
     NotOperator,
+    /// The token and the names of the client certificate are not those of one client.
+    #[error(
+        "the token and the client certificate belong to different clients: send one of them, or both of one client"
+    )]
+    Conflict,
 }
 
 // === impl Unauthorized ===
@@ -27,6 +32,7 @@ impl Unauthorized {
         let (kind, reason) = match self {
             Self::Missing => (ErrorKind::Unauthorized, "token_missing"),
             Self::Unknown => (ErrorKind::Unauthorized, "token_unknown"),
+            Self::Conflict => (ErrorKind::Unauthorized, "identity_conflict"),
             Self::NotOperator => (ErrorKind::Forbidden, "operator_only"),
         };
         ErrorResponse::new(kind, reason, &self.to_string()).respond(format)

@@ -5,6 +5,9 @@ use tokio::time::{Instant, sleep};
 /// Pause after a failed accept: without descriptors or memory, accepting again at once would spin.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The same while the process has no descriptors: until a connection that had to make room is closed.
+const ROOM_PAUSE: Duration = Duration::from_millis(5);
+
 /// Time between two log lines of a port: an outage of descriptors fails ten accepts a second at each.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
@@ -27,11 +30,22 @@ impl AcceptErrors {
 
     /// Counts a failure, logs it if the last line is old enough, and waits before the next accept.
     pub async fn pause_after(&mut self, error: &io::Error) {
+        self.note(error);
+        sleep(PAUSE).await;
+    }
+
+    /// The same after a connection was asked to make room for the next one.
+    pub async fn pause_for_room(&mut self, error: &io::Error) {
+        self.note(error);
+        sleep(ROOM_PAUSE).await;
+    }
+
+    /// Counts a failure, and logs it if the last line is old enough.
+    pub fn note(&mut self, error: &io::Error) {
         if let Some(failed) = self.count(Instant::now()) {
             let port = self.port;
             tracing::warn!(%error, port, failed, "could not accept connections");
         }
-        sleep(PAUSE).await;
     }
 
     /// Counts a failure. Returns the number of failures since the last line when another is due.

@@ -50,14 +50,15 @@ impl Connections {
         });
         let mut open = lock(&self.0);
         if open.len() >= max {
-            let states = open.iter().enumerate().map(|(index, other)| (*lock(&other.state), index));
-            let idle = states.filter(|(state, _)| state.stage != Stage::Answering);
-            if let Some((_, index)) = idle.min_by_key(|(state, _)| (state.stage, state.since)) {
-                open.swap_remove(index).evicted.notify_one();
-            }
+            evict_one(&mut open);
         }
         open.push(Arc::clone(&connection));
         Listed { list: Arc::clone(self), connection }
+    }
+
+    /// Ends the connection that has waited longest, as for a new one.
+    pub fn make_room(&self) {
+        evict_one(&mut lock(&self.0));
     }
 
     /// Open connections, without those that had to make room.
@@ -100,6 +101,14 @@ impl Drop for Listed {
         if let Some(index) = open.iter().position(|other| Arc::ptr_eq(other, &self.connection)) {
             open.swap_remove(index);
         }
+    }
+}
+
+fn evict_one(open: &mut Vec<Arc<OpenConnection>>) {
+    let states = open.iter().enumerate().map(|(index, other)| (*lock(&other.state), index));
+    let idle = states.filter(|(state, _)| state.stage != Stage::Answering);
+    if let Some((_, index)) = idle.min_by_key(|(state, _)| (state.stage, state.since)) {
+        open.swap_remove(index).evicted.notify_one();
     }
 }
 

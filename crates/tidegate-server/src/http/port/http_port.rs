@@ -1,8 +1,9 @@
 use super::accept_errors::AcceptErrors;
 use super::connections::{Connections, Listed, Stage};
+use super::spare_descriptors::SpareDescriptors;
 use crate::http::ResponseBody;
 use crate::http::date::DateStamp;
-use crate::http::tls::TlsPort;
+use crate::http::tls::{PeerCertificate, TlsPort};
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -45,6 +46,7 @@ struct Serving {
     silence_max: Duration,
     listed: Listed,
     closing: watch::Receiver<bool>,
+    certificate: Option<PeerCertificate>,
 }
 
 // === impl HttpPort ===
@@ -88,16 +90,27 @@ impl HttpPort {
         F: Future<Output = Response<ResponseBody>> + Send + 'static,
     {
         let mut errors = AcceptErrors::new(self.name);
+        let mut spare = SpareDescriptors::new();
         loop {
             // The semaphore is never closed, so this waits for a slot and never fails.
             let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((tcp, _)) => {
-                    let connection = self.serve_connection(tcp, answer.clone());
+                    let now = std::time::Instant::now();
+                    let listed = spare.list_if_last(now).unwrap_or_else(|| self.list(now));
+                    let connection = self.serve_connection(tcp, listed, answer.clone());
                     tokio::spawn(async move {
                         connection.await;
                         drop(slot);
                     });
+                }
+                // Nothing else may have the descriptor in between: the next accept follows at once.
+                Err(error) if SpareDescriptors::are_needed_for(&error) && spare.release() => {
+                    errors.note(&error);
+                }
+                Err(error) if SpareDescriptors::are_needed_for(&error) => {
+                    errors.pause_for_room(&error).await;
+                    spare.refill();
                 }
                 Err(error) => errors.pause_after(&error).await,
             }
@@ -113,6 +126,7 @@ impl HttpPort {
     fn serve_connection<A, F>(
         &self,
         tcp: TcpStream,
+        listed: Listed,
         answer: A,
     ) -> impl Future<Output = ()> + Send + 'static
     where
@@ -120,13 +134,13 @@ impl HttpPort {
         F: Future<Output = Response<ResponseBody>> + Send + 'static,
     {
         let _ = tcp.set_nodelay(true);
-        let now = std::time::Instant::now();
-        let serving = Serving {
+        let mut serving = Serving {
             name: self.name,
             builder: self.builder(),
             silence_max: self.silence_max,
-            listed: self.connections.list(self.connections_max as usize, now),
+            listed,
             closing: self.closing.subscribe(),
+            certificate: None,
         };
         let tls = self.tls.clone();
         async move {
@@ -136,9 +150,14 @@ impl HttpPort {
                 () = serving.listed.connection().evicted() => None,
             };
             if let Some(stream) = shaken {
+                serving.certificate = PeerCertificate::of(stream.get_ref().1);
                 serving.serve(stream, answer).await;
             }
         }
+    }
+
+    fn list(&self, now: std::time::Instant) -> Listed {
+        self.connections.list(self.connections_max as usize, now)
     }
 
     fn builder(&self) -> auto::Builder<TokioExecutor> {
@@ -169,11 +188,14 @@ impl Serving {
         A: Fn(Request<Incoming>) -> F + Send + 'static,
         F: Future<Output = Response<ResponseBody>> + Send + 'static,
     {
-        let Self { name, builder, silence_max, listed, mut closing } = self;
+        let Self { name, builder, silence_max, listed, mut closing, certificate } = self;
         let last_request = Arc::new(Mutex::new(Instant::now()));
         let seen = Arc::clone(&last_request);
         let open = Arc::clone(listed.connection());
-        let service = service_fn(move |request: Request<Incoming>| {
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            if let Some(certificate) = &certificate {
+                request.extensions_mut().insert(certificate.clone());
+            }
             let now = Instant::now();
             *seen.lock().unwrap_or_else(PoisonError::into_inner) = now;
             let whole = request.body().is_end_stream();

@@ -5,7 +5,9 @@
 mod accept_errors;
 mod connections;
 mod http_port;
+mod spare_descriptors;
 
 pub(crate) use accept_errors::AcceptErrors;
 pub(crate) use connections::{Connections, Listed, OpenConnection, Stage};
 pub use http_port::HttpPort;
+pub(crate) use spare_descriptors::SpareDescriptors;

@@ -98,7 +98,7 @@ pub(super) fn claim<'a, B>(
         Port::Operators => classifier.operators_claim(request),
         Port::Clients(_) => {
             if exposed {
-                classifier.require_known(request.headers())?;
+                classifier.require_known(request)?;
             }
             classifier.claim(request)
         }

@@ -183,6 +183,12 @@ impl EnvKey {
         String::from_utf8(opened.to_vec()).map_err(|_| damaged())
     }
 
+    /// The name of the other key that sealed a value of this environment, if there is one.
+    pub(super) fn other_key_of<'a>(&self, env: &'a BTreeMap<String, String>) -> Option<&'a str> {
+        let sealed_with = |value: &'a String| Some(value.strip_prefix(MARK)?.split_once(':')?.0);
+        env.values().filter_map(sealed_with).find(|id| *id != self.id)
+    }
+
     /// Digest of a submission that has secrets in it. A plain digest would confirm guesses of them.
     pub(super) fn fingerprint(&self, submission: &[u8]) -> [u8; 16] {
         let mut short = [0; 16];
@@ -295,7 +301,10 @@ mod tests {
         let error = other.open(&id("a"), &sealed(&key, "a")).unwrap_err().to_string();
         assert!(error.contains(key.id()) && error.contains(other.id()), "{error}");
         assert!(error.contains("env_key_file") && !error.contains(SECRET), "{error}");
+        assert_eq!(other.other_key_of(&sealed(&key, "a")), Some(key.id()));
+        assert_eq!(key.other_key_of(&sealed(&key, "a")), None);
         let plain = BTreeMap::from([("PASSWORD".to_owned(), SECRET.to_owned())]);
+        assert_eq!(key.other_key_of(&plain), None);
         assert_eq!(key.open(&id("a"), &plain), Ok(plain));
         assert_ne!(key.fingerprint(b"x"), other.fingerprint(b"x"));
     }

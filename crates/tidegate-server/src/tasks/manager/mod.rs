@@ -18,6 +18,7 @@ mod manager;
 mod metrics;
 mod node;
 mod persistence;
+mod sealed_elsewhere;
 mod sessions;
 mod settings;
 mod unix_time;
@@ -33,6 +34,7 @@ pub use metrics::{
     ExecutorGauge, ManagerGauges, ManagerMeters, MeterSnapshot, RetryCause, write_metrics,
 };
 pub use node::{TaskNode, TaskNodeError};
+pub use sealed_elsewhere::SealedElsewhere;
 pub use sessions::{
     HubSettings, SessionPort, SessionPortError, StatsView, WorkerHub, WorkerList, WorkerView,
     write_worker_metrics,

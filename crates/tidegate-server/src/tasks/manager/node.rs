@@ -4,6 +4,7 @@ use super::link::{ExecutorTarget, HttpTarget};
 use super::local_executor::{LocalExecutor, LocalExecutorError};
 use super::manager::{Manager, ManagerExecutors};
 use super::metrics::ManagerMeters;
+use super::sealed_elsewhere::SealedElsewhere;
 use super::sessions::{HubSettings, SessionPort, SessionPortError, WorkerHub};
 use super::settings::ManagerSettings;
 use crate::config::{ExecutorEntry, TasksConfig, WorkersConfig};
@@ -27,6 +28,7 @@ pub struct TaskNode {
     local_executor: Option<LocalExecutor>,
     workers_address: Option<SocketAddr>,
     workers_tls: Option<Arc<TlsPort>>,
+    sealed_elsewhere: Option<SealedElsewhere>,
     grace: Duration,
 }
 
@@ -74,14 +76,18 @@ impl TaskNode {
         let env_key = Arc::new(env_key(config)?);
         let tls = tasks_tls(config)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (store, ledger) = runtime.block_on(async {
+        let (store, sealed_elsewhere, ledger) = runtime.block_on(async {
             let store = AnyTaskStore::open(&config.store).await?;
+            let sealed_elsewhere = SealedElsewhere::find(&store, &env_key).await?;
             let ledger = match config.slot_ledger.as_str() {
                 "memory" => AnyLedger::open("memory:").await?,
                 url => AnyLedger::open(url).await?,
             };
-            Ok::<_, TaskNodeError>((store, ledger))
+            Ok::<_, TaskNodeError>((store, sealed_elsewhere, ledger))
         })?;
+        if let Some(sealed) = &sealed_elsewhere {
+            tracing::warn!("{sealed}");
+        }
         let files = workers.tls.as_ref().filter(|_| workers.enabled);
         let [workers_tls] = TlsPort::load([PortFiles { name: "workers", files, protocols: &[] }])?;
         let sessions = match workers.enabled {
@@ -112,7 +118,7 @@ impl TaskNode {
         let executors = ManagerExecutors { targets, workers: sessions.map(|port| (port, hub)) };
         let (store, ledger) = (Arc::new(store), Arc::new(ledger));
         let manager = Manager::start(settings, executors, store, ledger, runtime, grace)?;
-        Ok(Self { manager, local_executor, workers_address, workers_tls, grace })
+        Ok(Self { manager, local_executor, workers_address, workers_tls, sealed_elsewhere, grace })
     }
 
     /// Handle for submissions and queries.
@@ -149,6 +155,12 @@ impl TaskNode {
     #[must_use]
     pub fn capacity(&self) -> Option<CapacityReport> {
         self.local_executor.as_ref().map(|local| local.executor().capacity())
+    }
+
+    /// Queued tasks at the start whose environments can't be opened, if there were any.
+    #[must_use]
+    pub fn sealed_elsewhere(&self) -> Option<&SealedElsewhere> {
+        self.sealed_elsewhere.as_ref()
     }
 
     /// Accepts nothing more, lets local executions finish within the grace period, and leaves queued tasks to the

@@ -1,5 +1,6 @@
 //! Ports beyond loopback: each needs tokens, and TLS or the decision for plain text.
 
+mod certificates;
 mod tls;
 mod tokens;
 

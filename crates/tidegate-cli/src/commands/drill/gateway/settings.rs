@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(format!("{:?}", config.admission.sharing), "Borrow");
         assert_eq!(config.upstreams.len(), 2);
         let digest = TokenDigest::of(token("acme").as_bytes());
-        assert_eq!(config.claims.clients[0].token, digest);
+        assert_eq!(config.claims.clients[0].token, Some(digest));
         let shown = format!("{config:?}");
         for part in ["LeastLoaded", "Fixed(4)", "601ms", "0.25", "Some(7)", "0.5"] {
             assert!(shown.contains(part), "{part} is not in {shown}");
