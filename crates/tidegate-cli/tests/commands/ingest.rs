@@ -233,7 +233,7 @@ fn what_is_refused_is_logged_with_the_reason_and_the_address_and_not_once_for_ea
     let since = Instant::now();
     // A hundred frames of a kind that there is not.
     for _ in 0..100 {
-        peer.write_all(b"\x00\x00\x00\x04\x01\x09\x02\x00").unwrap();
+        peer.write_all(b"\x00\x00\x00\x04\x01\x63\x02\x00").unwrap();
     }
     loop {
         let log = std::fs::read_to_string(place.folder.join("log")).unwrap();

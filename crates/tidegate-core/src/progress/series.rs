@@ -118,12 +118,12 @@ impl ProgressSeries {
     #[must_use]
     pub fn rates(&self) -> BTreeMap<Box<str>, f64> {
         let Some((first, last)) = self.recent() else { return BTreeMap::new() };
-        let rate = |(at, name): (usize, &Box<str>)| {
+        let rate = |at: usize| {
             let value = |row: &Row| row.counters.get(at).copied().flatten().unwrap_or(0);
-            let grown = value(last).saturating_sub(value(first)) as f64;
-            (name.clone(), per_second(grown, first, last))
+            per_second(value(last).saturating_sub(value(first)) as f64, first, last)
         };
-        self.counters.iter().enumerate().map(rate).collect()
+        let named = self.counters.iter().enumerate();
+        named.map(|(at, name)| (name.clone(), rate(at))).collect()
     }
 
     /// Units done per second, over about the last 10 s.

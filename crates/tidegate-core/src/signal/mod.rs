@@ -29,4 +29,6 @@ pub use config::{DELAY_MS_MAX, LevelConfig, LevelConfigError, LevelDelays, TTL_M
 pub use flush::{Flush, FlushPolicy, Waiting};
 pub use gauge::LevelGauge;
 pub use level::{BATCH_FILL, BackpressureLevel, REJECT_FILL, THROTTLE_FILL};
-pub use stats_buffer::{Offer, StatsBuffer, StatsBufferTotals, StatsRefused, StatsRefusedReason};
+pub use stats_buffer::{
+    StatsBuffer, StatsBufferTotals, StatsOffer, StatsRefused, StatsRefusedReason,
+};

@@ -17,10 +17,10 @@ use std::fmt;
 ///
 /// ```
 /// use tidegate_core::admission::MessageClass::Data;
-/// use tidegate_core::signal::{BackpressureLevel, LevelConfig, Offer, StatsBuffer, Update};
+/// use tidegate_core::signal::{BackpressureLevel, LevelConfig, StatsOffer, StatsBuffer, Update};
 ///
 /// let mut buffer = StatsBuffer::new(10, 10, LevelConfig::default())?;
-/// let update = Offer { class: Data, update: Update::Progress, batched: false };
+/// let update = StatsOffer { class: Data, update: Update::Progress, batched: false };
 /// for count in 0..9 {
 ///     buffer.record("task", update, count, |old, new| *old = new).ok();
 /// }
@@ -50,7 +50,7 @@ struct Entry<V> {
 
 /// Kind of an offered update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct StatsOffer {
     /// Class of the message that carries it.
     pub class: MessageClass,
     /// Intermediate or final.
@@ -126,7 +126,7 @@ impl<K: Ord + Clone, V> StatsBuffer<K, V> {
     pub fn record(
         &mut self,
         key: K,
-        offer: Offer,
+        offer: StatsOffer,
         value: V,
         merge: impl FnOnce(&mut V, V),
     ) -> Result<(), StatsRefused<V>> {
@@ -211,7 +211,7 @@ impl<K: Ord + Clone, V> StatsBuffer<K, V> {
         self.totals
     }
 
-    fn refusal(&self, key: &K, offer: Offer) -> Option<StatsRefusedReason> {
+    fn refusal(&self, key: &K, offer: StatsOffer) -> Option<StatsRefusedReason> {
         let signal = self.gauge.signal();
         // A merged update counts as several: the signal asks for it.
         let updates = if offer.batched { 2 } else { 1 };
@@ -262,10 +262,10 @@ mod tests {
     use MessageClass::{Data, Telemetry};
     use proptest::prelude::*;
 
-    const ALONE: Offer = Offer { class: Data, update: Update::Progress, batched: false };
-    const MERGED: Offer = Offer { batched: true, ..ALONE };
-    const FINAL: Offer = Offer { update: Update::Final, ..ALONE };
-    const DEBUG: Offer = Offer { class: Telemetry, batched: true, ..ALONE };
+    const ALONE: StatsOffer = StatsOffer { class: Data, update: Update::Progress, batched: false };
+    const MERGED: StatsOffer = StatsOffer { batched: true, ..ALONE };
+    const FINAL: StatsOffer = StatsOffer { update: Update::Final, ..ALONE };
+    const DEBUG: StatsOffer = StatsOffer { class: Telemetry, batched: true, ..ALONE };
 
     fn buffer(updates_max: u64) -> StatsBuffer<u64, u64> {
         StatsBuffer::new(updates_max, 1_000, LevelConfig::default()).unwrap()
@@ -274,7 +274,7 @@ mod tests {
     fn add(
         buffer: &mut StatsBuffer<u64, u64>,
         key: u64,
-        offer: Offer,
+        offer: StatsOffer,
     ) -> Result<(), StatsRefusedReason> {
         let merge = |old: &mut u64, new| *old = (*old).max(new);
         buffer.record(key, offer, 1, merge).map_err(|refused| refused.reason)

@@ -101,12 +101,12 @@ fn the_longest_frame_is_taken_and_one_byte_more_is_not() {
 
 #[test]
 fn a_wrong_kind_or_class_is_passed_over_and_the_next_frame_is_read() {
-    let mut stream = frame(9, 2, b"what is this").to_vec();
+    let mut stream = frame(99, 2, b"what is this").to_vec();
     stream.extend_from_slice(&frame(2, 4, b"\x84\x05"));
     stream.extend_from_slice(&frame(2, 0, b"\x84\x18\x2a"));
     stream.extend_from_slice(&batch(7));
     let mut reassembler = pushed(&stream);
-    assert_eq!(reassembler.next(), Err(FrameError::UnknownKind { given: 9 }));
+    assert_eq!(reassembler.next(), Err(FrameError::UnknownKind { given: 99 }));
     assert_eq!(reassembler.next(), Err(FrameError::UnknownClass { given: 4 }));
     let (kind, class) = (FrameKind::Batch, MessageClass::Control);
     let claimed = FrameError::ClassTooHigh { kind, class, seq: Some(42) };

@@ -220,9 +220,6 @@ impl Table {
             reserve.accept(Raw::Untyped(&(global.get() / 10).to_string()));
             reserve.state.origin = Origin::Default;
         }
-        if self.workers.enabled.state.is_missing() && !self.workers.address.state.is_missing() {
-            self.workers.enabled.accept(Raw::Untyped("true"));
-        }
         self.fill_parts();
         self.fill_state(env);
     }

@@ -390,7 +390,11 @@ fn the_initial_file_has_exactly_the_defaults() {
         .filter(|line| line.starts_with("[[") || (line.contains(" = ") && !line.starts_with(' ')))
         .flat_map(|line| [line, "\n"])
         .collect();
-    let variables = env(&[("BATCH_TOKEN", "0123456789abcdef"), ("OPS_TOKEN", "fedcba9876543210")]);
+    let variables = env(&[
+        ("BATCH_TOKEN", "0123456789abcdef"),
+        ("OPS_TOKEN", "fedcba9876543210"),
+        ("WORKERS_TOKEN", "0123456789fedcba"),
+    ]);
     let config = Loader::new().file("f", examples).env(variables).load().unwrap().config;
     assert_eq!(
         (config.upstreams.len(), config.claims.clients.len(), config.routes.len()),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tidegate_server::config::{Loader, Origin};
 
 /// Settings of sections whose value is a policy.
-const POLICIES: usize = 22;
+const POLICIES: usize = 23;
 
 /// Policies of list entries, each with an entry that is complete but for its policy.
 const ENTRIES: [(&str, &str); 5] = [

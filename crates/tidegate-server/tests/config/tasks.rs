@@ -38,10 +38,14 @@ fn errors_of_executors_and_runtimes_are_reported_at_once() {
 #[test]
 fn the_ports_of_the_node_are_known_before_it_listens() {
     let ports = |toml: &str| Config::from_toml(toml).unwrap().tasks.node_ports;
-    assert_eq!(ports(""), [7070, 7071, 8000, 8001].into());
+    assert_eq!(ports(""), [7070, 7071, 8000, 8001, 8002].into());
     let chosen = "[listen]\naddress = \"127.0.0.1:0\"\nadmin_address = \"127.0.0.1:9001\"\n\
                   [ingest]\nframes_address = \"127.0.0.1:9002\"";
-    assert_eq!(ports(chosen), [7071, 9001, 9002].into(), "one that is chosen later is not known");
+    assert_eq!(
+        ports(chosen),
+        [7071, 8002, 9001, 9002].into(),
+        "one that is chosen later is not known"
+    );
 }
 
 #[test]

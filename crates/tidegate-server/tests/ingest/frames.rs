@@ -37,7 +37,7 @@ async fn a_frame_that_is_wrong_within_its_length_is_refused_and_the_connection_l
     let mut peer = Peer::named(ingest.frames, "a").await;
     let good = batch("a", (7, 0), 2);
     let wrong: [(&str, BytesMut, RejectReason, u64); 8] = [
-        ("unknown_kind", frame(9, DATA, b""), RejectReason::UnknownKind, 0),
+        ("unknown_kind", frame(99, DATA, b""), RejectReason::UnknownKind, 0),
         ("unknown_class", frame(BATCH, 9, &good[7..]), RejectReason::ClassRefused, 0),
         ("class_too_high", frame(BATCH, 0, &good[7..]), RejectReason::ClassRefused, 7),
         ("bad_body", frame(BATCH, DATA, b"\xff\x00garbage"), RejectReason::Malformed, 0),

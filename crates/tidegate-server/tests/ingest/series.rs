@@ -27,7 +27,7 @@ async fn every_series_is_there_moves_and_passes_promtool() {
         peer.send(&batch("a", (seq, 0), 600)).await;
         peer.acked(seq).await;
     }
-    peer.send(b"\x00\x00\x00\x04\x01\x09\x02\x00").await;
+    peer.send(b"\x00\x00\x00\x04\x01\x63\x02\x00").await;
     peer.reject().await;
     let mut lines = lines_peer(ingest.lines).await;
     lines.write_all(b"tokens,tenant=b output=1i,note=\"x\"\nnone\n").await.unwrap();

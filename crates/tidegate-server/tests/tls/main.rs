@@ -13,5 +13,6 @@ mod ingest_node;
 mod node;
 mod ports;
 mod reload;
+mod sessions;
 mod stolen_token;
 mod worker;

@@ -3,11 +3,11 @@ use clap::Args;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  tidegate manager                         tasks on 127.0.0.1:8000, workers on 127.0.0.1:8002
-  tidegate worker --manager 127.0.0.1:8002 a worker for it, on this machine
+  tidegate manager                           tasks on 127.0.0.1:8000, workers on 127.0.0.1:8002
+  tidegate worker --manager 127.0.0.1:8002   a worker for it, on this machine
   tidegate manager --task-store postgres://tidegate@db/tidegate
-  tidegate manager --config manager.toml   for workers elsewhere: [workers] address, [tls], [[worker]]
-  tidegate workers                         shows the workers that are connected
+  tidegate manager --config manager.toml     for workers elsewhere: [workers] address, [tls], [[worker]]
+  tidegate workers                           shows the workers that are connected
 
 The settings are those of `tidegate up`; without upstreams, local slots and usage records unless they are set.
 

@@ -13,7 +13,7 @@ record! {
     /// Port for workers, which dial their manager.
     #[derive(Clone, Debug, PartialEq)]
     pub struct WorkersConfig from WorkersSettings {
-        /// Port for workers. Default off, and on with an `address`.
+        /// Port for workers, which dial this manager; on in `tidegate manager`.
         enabled: bool = switch().or(false).flag("workers").off_flag("no-workers") => enabled;
         /// Address that workers dial; any but loopback needs TLS and a `[[worker]]`.
         address: SocketAddr = text(ADDRESS).or(loopback(8002)).flag("workers-listen") => address;

@@ -80,7 +80,7 @@ pub enum TaskApiError {
     )]
     OperatorsOnly,
     /// The manager has no port for workers.
-    #[error("this manager has no port for workers: start it with --workers-listen ADDRESS")]
+    #[error("this manager has no port for workers: start it with --workers")]
     NoWorkers,
     /// Too many watchers.
     #[error("too many watchers of tasks: poll the task itself, or retry later")]

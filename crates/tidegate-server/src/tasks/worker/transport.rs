@@ -159,7 +159,8 @@ fn encode_batch(shared: &Shared, batch: &[Outgoing], seq: u64) -> Result<Encoded
     let mut encoded = Encoded { frames: Vec::new(), positions: Vec::new(), batches: 0 };
     let mut updates = UpdateBatch::default();
     let (mut seen, mut bytes) = (BTreeSet::new(), 0);
-    let merged = shared.level() >= BackpressureLevel::Batch || batch.len() > 1;
+    let count = batch.iter().filter(|message| matches!(message, Outgoing::Update(_))).count();
+    let merged = shared.level() >= BackpressureLevel::Batch || count > 1;
     let flush = |updates: &mut UpdateBatch, encoded: &mut Encoded| {
         if updates.updates.is_empty() {
             return Ok(());

@@ -3,6 +3,7 @@
 mod certificates;
 mod tls;
 mod tokens;
+mod workers;
 
 /// A client, an operator, and the decisions that an open data port needs.
 const IDENTITIES: &str = "proxy.forwarded = \"replace\"\nclaims.anonymous = \"low\"\n\

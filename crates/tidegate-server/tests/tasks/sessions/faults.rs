@@ -317,6 +317,7 @@ fn output_and_counters_are_exact_through_many_cuts() {
             assert_eq!(bed.text(id).await, printed(100));
         }
         assert_eq!(started(&worker), 4);
+        assert!(relay.opened(Lane::Data) > 3, "{} sessions", relay.opened(Lane::Data));
         until(|| worker.link().followed == 0).await;
     });
 }

@@ -8,4 +8,5 @@ mod peer_manager;
 mod peer_worker;
 mod relay;
 mod running;
+mod truth;
 mod worker_levels;

@@ -12,6 +12,7 @@ use crate::store::{Origin, PricedBatch, UsageBy, UsageQuery};
 use fjall::{Keyspace, PersistMode};
 use rust_decimal::Decimal;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,11 @@ impl TestFolder {
     /// A copy as it is now.
     fn copy(&self, name: &str) -> Self {
         let copy = Self::new(name);
-        copy_all(&self.0, &copy.0);
+        // A file that is removed meanwhile makes it a copy of no one time: then it begins again.
+        while let Err(error) = copy_all(&self.0, &copy.0) {
+            assert_eq!(error.kind(), io::ErrorKind::NotFound, "{error}");
+            fs::remove_dir_all(&copy.0).unwrap();
+        }
         copy
     }
 }
@@ -55,15 +60,16 @@ impl Drop for TestFolder {
     }
 }
 
-fn copy_all(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
         match path.is_dir() {
-            true => copy_all(&path, &to.join(name)),
-            false => drop(fs::copy(&path, to.join(name)).unwrap()),
+            true => copy_all(&path, &to.join(name))?,
+            false => drop(fs::copy(&path, to.join(name))?),
         }
     }
+    Ok(())
 }
 
 /// One record of each tenant.

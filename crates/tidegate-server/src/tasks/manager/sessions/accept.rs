@@ -195,7 +195,11 @@ async fn serve_lane(
     let join = timeout(JOIN_TIMEOUT, reader.next_of::<Join>(FrameKind::Join)).await;
     let join = join.map_err(|_| SessionError::Timeout(JOIN_TIMEOUT))??;
     let worker: String = join.worker.chars().take(64).collect();
-    match welcome(hub, lane, join, peer) {
+    // Membership is Critical: counted, and never shed.
+    let admitted = hub.stats.tracker.try_acquire(FrameKind::Join.class().priority());
+    let welcomed = welcome(hub, lane, join, peer);
+    drop(admitted);
+    match welcomed {
         Err(unwelcome) => {
             tracing::warn!(%peer, worker, reason = unwelcome.reason(), "a worker was refused");
             writer.send(FrameKind::Join, &unwelcome.answer()).await

@@ -55,7 +55,7 @@ mod tests {
     use crate::tasks::manager::sessions::{HubSettings, session_channels};
     use crate::tasks::session::WorkerStats;
     use tidegate::MessageClass;
-    use tidegate::signal::{Offer, Update};
+    use tidegate::signal::{StatsOffer, Update};
     use tokio::time::{Duration, timeout};
 
     /// More statistics than the consumer takes at once, and nothing after them.
@@ -64,7 +64,8 @@ mod tests {
         let settings = HubSettings { updates_max: 10_000, ..HubSettings::default() };
         let (outlet, _inlet) = session_channels();
         let hub = WorkerHub::new(settings, outlet).unwrap();
-        let offer = Offer { class: MessageClass::Data, update: Update::Progress, batched: true };
+        let offer =
+            StatsOffer { class: MessageClass::Data, update: Update::Progress, batched: true };
         let stats = (0..3 * TAKE_MAX).map(|nth| {
             let key = StatsKey::Worker(format!("w{nth}").into());
             (key, offer, StatsValue::Worker(WorkerStats::default()))

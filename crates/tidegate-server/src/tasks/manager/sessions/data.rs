@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::MessageClass;
 use tidegate::frame::{FrameKind, RawFrame};
-use tidegate::signal::{Offer, Update};
+use tidegate::signal::{StatsOffer, Update};
 use tokio::time::timeout;
 
 /// Time that the acknowledgement of an end waits for the end to become durable, so that one message says both.
@@ -75,7 +75,7 @@ fn take_frame(
     frame: &RawFrame,
 ) -> Result<Taken, SessionError> {
     let permit = hub.stats.tracker.try_acquire_owned(frame.class.priority()).ok();
-    let offer = |update| Offer { class: frame.class, update, batched: true };
+    let offer = |update| StatsOffer { class: frame.class, update, batched: true };
     let nothing = Taken { seq: None, refused: 0, has_end: false };
     match frame.kind {
         FrameKind::Progress => {
@@ -123,7 +123,7 @@ fn take_batch(
             && let Ok(key) = update.view.id.parse()
         {
             let update = if is_end { Update::Final } else { Update::Progress };
-            let offer = Offer { class: MessageClass::Data, update, batched };
+            let offer = StatsOffer { class: MessageClass::Data, update, batched };
             progress.push((StatsKey::Execution(key), offer, StatsValue::Progress(value)));
         }
         if !session.take_update(update) {

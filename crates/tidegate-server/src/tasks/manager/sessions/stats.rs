@@ -3,8 +3,8 @@ use serde::Serialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidegate::progress::Progress;
 use tidegate::signal::{
-    BackpressureLevel, BackpressureSignal, LevelConfig, LevelConfigError, Offer, StatsBuffer,
-    StatsBufferTotals,
+    BackpressureLevel, BackpressureSignal, LevelConfig, LevelConfigError, StatsBuffer,
+    StatsBufferTotals, StatsOffer,
 };
 use tidegate::task::ExecutionKey;
 use tidegate::{InFlightTracker, OwnedPermit, PriorityLoadStats, Role, Sharing};
@@ -83,7 +83,7 @@ impl Stats {
     /// Records updates of one frame, which the first of them keeps in flight. Returns how many were refused.
     pub(super) fn record(
         &self,
-        updates: impl IntoIterator<Item = (StatsKey, Offer, StatsValue)>,
+        updates: impl IntoIterator<Item = (StatsKey, StatsOffer, StatsValue)>,
         mut permit: Option<OwnedPermit>,
     ) -> u32 {
         let (mut refused, mut recorded) = (0, false);
