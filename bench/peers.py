@@ -252,7 +252,8 @@ class Peers:
         silent = SilentServer()
         [port] = free_ports(1)
         limits = [arg for name in ("global", "high", "normal", "low") for arg in (f"--{name}-limit", 1)]
-        process = self.start_tidegate(port, silent.port, "tidegate-refuse", limits)
+        # A limit that is found would open the breaker of this upstream after some rounds, and refuse for that.
+        process = self.start_tidegate(port, silent.port, "tidegate-refuse", [*limits, "--limit", "off"])
         # No request yet: an admitted one would wait for the silent upstream.
         wait_until(lambda: listens(port), process, "tidegate-refuse's listener")
         candidate = RefusingCandidate("tidegate-refuse", port, process)

@@ -14,6 +14,7 @@ mod readme;
 mod sealed_env;
 mod send;
 mod service_manager;
+mod sessions;
 mod state;
 mod support;
 mod tariff;

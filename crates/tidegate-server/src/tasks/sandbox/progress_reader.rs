@@ -2,7 +2,7 @@ use crate::tasks::execution::{OutputSink, ProgressSink};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use tidegate::progress::{Progress, ProgressError, ProgressLines, parse_line};
+use tidegate::progress::{ProgressError, ProgressLines, parse_line};
 use tidegate::task::OutputStream;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
@@ -70,7 +70,8 @@ impl ProgressReader {
     /// times.
     pub(super) fn take(&mut self, read: usize, progress: &ProgressSink, output: &OutputSink) {
         self.next = Instant::now() + READ_EVERY;
-        let (mut merged, mut refused, mut invalid) = (Progress::default(), 0, Vec::new());
+        // From what is known already: a known name has its place, however many new ones come before it.
+        let (mut merged, mut refused, mut invalid) = (progress.snapshot().progress, 0, Vec::new());
         let mut ignored = 0;
         let line = |line: Result<&[u8], ProgressError>| match line.and_then(parse_line) {
             Ok(report) => refused += merged.merge(&report),
@@ -102,6 +103,33 @@ impl ProgressReader {
         if self.notices < NOTICES_MAX {
             self.notices += 1;
             output.note(OutputStream::Stderr, &format!("tidegate: {what}\n"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(reader: &mut ProgressReader, sink: &ProgressSink, text: &str) {
+        reader.buffer[..text.len()].copy_from_slice(text.as_bytes());
+        reader.take(text.len(), sink, &OutputSink::new(1_000));
+    }
+
+    /// As many names as there may be come between two reports of one that is known.
+    #[tokio::test]
+    async fn a_known_name_goes_on_however_the_reads_are_split() {
+        let name = |n: u32| format!("{{\"counters\": {{\"c{n}\": 1}}}}\n");
+        let again = "{\"counters\": {\"c1\": 2}}\n";
+        for first in [1, 5, 32, 100] {
+            let (mut reader, _task) = ProgressReader::new().unwrap();
+            let sink = ProgressSink::new();
+            report(&mut reader, &sink, &(1..=first).map(name).collect::<String>());
+            let rest: String = (first + 1..=100).map(name).collect();
+            report(&mut reader, &sink, &(rest + again));
+            let snapshot = sink.snapshot();
+            assert_eq!(snapshot.progress.counters.get("c1"), Some(&2), "{first}");
+            assert_eq!((snapshot.progress.counters.len(), snapshot.ignored), (32, 68), "{first}");
         }
     }
 }
