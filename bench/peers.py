@@ -7,6 +7,7 @@ import select
 import shutil
 import socket
 import threading
+import time
 from pathlib import Path
 
 from harness import (
@@ -178,6 +179,8 @@ class RefusingCandidate(Candidate):
             if not readable(held, 0.25):
                 return held
             held.close()
+            # A refusal takes no time, and the gateway notices a client that left within milliseconds.
+            time.sleep(0.05)
         raise BenchError(f"{self.name}: the only place could not be taken")
 
 
@@ -252,8 +255,7 @@ class Peers:
         silent = SilentServer()
         [port] = free_ports(1)
         limits = [arg for name in ("global", "high", "normal", "low") for arg in (f"--{name}-limit", 1)]
-        # A limit that is found would open the breaker of this upstream after some rounds, and refuse for that.
-        process = self.start_tidegate(port, silent.port, "tidegate-refuse", [*limits, "--limit", "off"])
+        process = self.start_tidegate(port, silent.port, "tidegate-refuse", limits)
         # No request yet: an admitted one would wait for the silent upstream.
         wait_until(lambda: listens(port), process, "tidegate-refuse's listener")
         candidate = RefusingCandidate("tidegate-refuse", port, process)
