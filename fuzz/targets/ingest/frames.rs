@@ -55,7 +55,7 @@ fn read(input: &[u8], piece_bytes: usize) -> Read {
     read
 }
 
-/// What a frame says survives encoding. Returns true if it says something.
+/// Checks that the content of a frame survives encoding. Returns true if it has content.
 fn round_trip(frame: &RawFrame, names: &mut Names) -> bool {
     match frame.kind {
         FrameKind::Hello => {
@@ -120,7 +120,7 @@ fn one(encoded: Bytes) -> RawFrame {
     frame.expect("a whole one")
 }
 
-/// What a frame of a worker's session says survives encoding. Returns true if it says something.
+/// Checks that the content of a session's frame survives encoding. Returns true if it has content.
 fn session_round_trip(frame: &RawFrame) -> bool {
     match frame.kind {
         FrameKind::Join => same::<Join>(frame) | same::<JoinAnswer>(frame),

@@ -15,7 +15,7 @@ const FLOOD: Duration = Duration::from_secs(2);
 /// Connections that flood at once.
 const CONNECTIONS: usize = 4;
 
-/// What a flood may leave of memory, the allocator's own included. Each sends hundreds of megabytes if it may.
+/// Memory that a flood may leave, the allocator's own included. Each sends hundreds of megabytes if it may.
 const GROWTH_KIB_MAX: u64 = 32 * 1024;
 
 /// Bytes that one connection sends again and again.

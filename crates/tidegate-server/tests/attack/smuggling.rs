@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// What may come of a request.
+/// Allowed outcomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// Answered with an error or not at all, and the connection ends: nobody knows where another request would
@@ -25,7 +25,7 @@ enum Fate {
 
 use Fate::{Answered, Passed, PassedLast, Refused};
 
-/// What a request would smuggle: it must never be a request of its own.
+/// Smuggled part of a request, which must never be a request of its own.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n";
 
 /// Fields of a POST request, its body, and what must come of it.

@@ -44,7 +44,7 @@ async fn a_record_that_overflows_a_sum_is_refused_by_name_and_counted() {
     assert!(metrics.contains("reason=\"sum_overflow\"} 1"), "{metrics}");
 }
 
-/// What is refused after it was priced would use up the cheap tier.
+/// A record that is refused after it was priced would use up the cheap tier.
 #[tokio::test]
 async fn a_refused_batch_does_not_count_for_tiers() {
     let tariffs = r#"

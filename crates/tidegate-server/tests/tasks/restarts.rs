@@ -36,7 +36,7 @@ fn queued_tasks_are_run_after_a_restart() {
     });
 }
 
-/// Whatever number its first attempt gets.
+/// Number of the first attempt is free: only what was tried counts.
 #[test]
 fn a_task_that_never_started_has_no_attempts_after_restarts() {
     let folder = TempFolder::new("untried");
