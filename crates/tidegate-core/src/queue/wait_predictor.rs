@@ -31,14 +31,16 @@ pub struct WaitPredictor {
 
 /// The longest wait that is worth it.
 ///
-/// A queue longer than a few services only adds latency under lasting overload; one that is shorter refuses bursts
-/// that would have been served. Clients of a stream wait for its first byte and not for its end, so that a few
-/// times to the first byte take the place of a few services.
+/// A queue longer than a service only adds latency under lasting overload; one that is shorter than a few refuses
+/// bursts that would have been served. A queue that does not empty tells them apart. Clients of a stream wait for
+/// its first byte and not for its end, so that times to the first byte take the place of services.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WaitTarget {
-    /// Services of a slot that a request may wait for, where a response begins at its end; times to the first
-    /// byte where it begins earlier.
+    /// Services of a slot that a request of a burst may wait for, where a response begins at its end; times to
+    /// the first byte where it begins earlier.
     pub services: f64,
+    /// The same where requests have waited for long without a pause, which no burst does.
+    pub services_standing: f64,
     /// Part of a service that a request may wait for however early responses begin, so that slots which become
     /// free together find requests that wait.
     pub service_part: f64,
@@ -119,26 +121,52 @@ fn follow(mean_s: &mut Option<f64>, count: u64, sum_us: u64) {
 // === impl WaitTarget ===
 
 impl WaitTarget {
-    /// Returns the target for this service time and this time to the first byte of a response, as far as they are
-    /// known.
+    /// Returns the target of a burst for this service time and this time to the first byte of a response, as far
+    /// as they are known.
     #[must_use]
     pub fn of(&self, service: Option<Duration>, first_byte: Option<Duration>) -> Duration {
+        self.of_services(self.services, service, first_byte)
+    }
+
+    /// Returns the target while requests have waited for `standing` without a pause: half as many services each
+    /// time that this doubles beyond the target of a burst.
+    #[must_use]
+    pub fn of_standing(
+        &self,
+        standing: Duration,
+        service: Option<Duration>,
+        first_byte: Option<Duration>,
+    ) -> Duration {
+        let burst = self.of(service, first_byte);
+        let bursts = standing.as_secs_f64() / burst.as_secs_f64().max(1e-6);
+        let services = (self.services / bursts.max(1.0)).max(self.services_standing);
+        self.of_services(services, service, first_byte).min(burst)
+    }
+
+    fn of_services(
+        &self,
+        services: f64,
+        service: Option<Duration>,
+        first_byte: Option<Duration>,
+    ) -> Duration {
         let Some(first_byte) = first_byte.or(service) else { return self.max };
         let service_s = service.unwrap_or(first_byte).as_secs_f64();
         let first_byte_s = first_byte.as_secs_f64().min(service_s);
-        let target_s = (first_byte_s * self.services).max(service_s * self.service_part);
+        let target_s = (first_byte_s * services).max(service_s * self.service_part);
         Duration::from_secs_f64(target_s.min(self.max.as_secs_f64())).max(self.min).min(self.max)
     }
 }
 
 impl Default for WaitTarget {
-    /// Four services or times to the first byte, at least a quarter of a service and 100 ms, at most 5 s.
+    /// Four services or times to the first byte for a burst and one where requests wait all the time, at least a
+    /// quarter of a service and 100 ms, at most 5 s.
     fn default() -> Self {
-        // Four: Poisson arrivals at 95 % of a few slots rarely queue longer. 100 ms: two rounds of the limit,
+        // Four: Poisson arrivals at 95 % of a few slots rarely queue longer. One: as many wait as there are slots,
+        // so that none is empty; more only adds to the latency. 100 ms: two rounds of the limit,
         // which can grow before calm traffic is refused. 5 s: a client that waits has usually given up by then. A
         // quarter: a batch that ends together finds a quarter of its slots' requests waiting.
         let (min, max) = (Duration::from_millis(100), Duration::from_secs(5));
-        Self { services: 4.0, service_part: 0.25, min, max }
+        Self { services: 4.0, services_standing: 1.0, service_part: 0.25, min, max }
     }
 }
 
