@@ -25,9 +25,9 @@ pub struct PoolQueueConfig {
 
 /// The queue of one pool: [`FairQueue`] behind a door that turns away what could not be served in time.
 ///
-/// Under lasting overload the door keeps the wait at the [target](WaitTarget), which is shorter where requests
-/// have waited without a pause: a burst ends, a standing queue only adds latency. The bounds are for the time
-/// until a service time is known.
+/// Under lasting overload the door keeps the wait at the [target](WaitTarget), which is shorter where the
+/// queue has not emptied since it was as long: a burst ends, a standing queue only adds latency. The bounds are
+/// for the time until a service time is known.
 #[derive(Debug)]
 pub struct PoolQueue<T> {
     queue: FairQueue<T>,
@@ -35,8 +35,8 @@ pub struct PoolQueue<T> {
     gauge: Gauge,
     estimate: WaitPredictor,
     totals: PoolQueueTotals,
-    /// By priority: the time since when one at least as urgent waits, or waited last.
-    waited_since: [Duration; 3],
+    /// By priority: the time of the first refusal for a long wait since the band and those above it were empty.
+    refusing_since: [Option<Duration>; 3],
 }
 
 /// Totals of a [`PoolQueue`]. `queued` is the sum of `served`, `displaced`, `expired`, `left` and those that wait.
@@ -108,7 +108,7 @@ impl<T> PoolQueue<T> {
             gauge: Gauge::new(&states),
             estimate: WaitPredictor::default(),
             totals: PoolQueueTotals::default(),
-            waited_since: [Duration::ZERO; 3],
+            refusing_since: [None; 3],
         }
     }
 
@@ -149,22 +149,26 @@ impl<T> PoolQueue<T> {
             return refuse(arrival.item, NotQueuedReason::Disabled);
         }
         let (service, first_byte) = (self.estimate.service(), self.estimate.first_byte());
-        let standing = self.standing(arrival.priority, now);
-        let target = self.config.target.of_standing(standing, service, first_byte);
+        let band = band(arrival.priority);
+        if !self.queue.most_urgent().is_some_and(|first| first <= arrival.priority) {
+            self.refusing_since[band] = None;
+        }
+        let standing = self.refusing_since[band].map(|since| now.saturating_sub(since));
+        let target =
+            self.config.target.of_standing(standing.unwrap_or_default(), service, first_byte);
         let allowed = target.min(arrival.until.saturating_sub(now));
         // The first of a band may always wait until its deadline: a rate says little about the next slot alone.
         let is_judged = own > 0 && !arrival.had_turn;
         let is_too_long = is_judged && wait.is_some_and(|wait| wait > allowed);
+        if is_too_long && allowed == target {
+            self.refusing_since[band].get_or_insert(now);
+        }
         if is_too_long || arrival.until <= now {
             self.totals.refused_wait += 1;
             return refuse(arrival.item, NotQueuedReason::Wait);
         }
-        let (band, before) = (band(arrival.priority), self.queue.most_urgent().map(band));
         match self.queue.push(arrival, now) {
             Ok(pushed) => {
-                // Nothing waited in these bands or above.
-                let began = self.waited_since.iter_mut().take(before.unwrap_or(3)).skip(band);
-                began.for_each(|since| *since = now);
                 self.totals.queued += 1;
                 self.totals.displaced += pushed.displaced.len() as u64;
                 self.gauge.observe(self.queue.len());
@@ -175,13 +179,6 @@ impl<T> PoolQueue<T> {
                 refuse(full.item, NotQueuedReason::Full)
             }
         }
-    }
-
-    /// Returns the time for which a request of this priority, or of a higher one, has waited at any moment.
-    fn standing(&self, priority: MessagePriority, now: Duration) -> Duration {
-        let is_waiting = self.queue.most_urgent().is_some_and(|first| first <= priority);
-        let since = self.waited_since[band(priority)];
-        if is_waiting { now.saturating_sub(since) } else { Duration::ZERO }
     }
 
     /// Returns the time after which a request is not worth a slot any more: the target, where responses begin

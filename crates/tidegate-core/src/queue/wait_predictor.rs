@@ -39,7 +39,7 @@ pub struct WaitTarget {
     /// Services of a slot that a request of a burst may wait for, where a response begins at its end; times to
     /// the first byte where it begins earlier.
     pub services: f64,
-    /// The same where requests have waited for long without a pause, which no burst does.
+    /// The same in a queue that reached this and has not emptied for long, as it does after a burst.
     pub services_standing: f64,
     /// Part of a service that a request may wait for however early responses begin, so that slots which become
     /// free together find requests that wait.
@@ -128,8 +128,8 @@ impl WaitTarget {
         self.of_services(self.services, service, first_byte)
     }
 
-    /// Returns the target while requests have waited for `standing` without a pause: half as many services each
-    /// time that this doubles beyond the target of a burst.
+    /// Returns the target of a queue that first refused a request for its wait `standing` ago and was not empty
+    /// since: half as many services each time that this doubles beyond the target of a burst.
     #[must_use]
     pub fn of_standing(
         &self,
@@ -158,7 +158,7 @@ impl WaitTarget {
 }
 
 impl Default for WaitTarget {
-    /// Four services or times to the first byte for a burst and one where requests wait all the time, at least a
+    /// Four services or times to the first byte for a burst and one in a standing queue, at least a
     /// quarter of a service and 100 ms, at most 5 s.
     fn default() -> Self {
         // Four: Poisson arrivals at 95 % of a few slots rarely queue longer. One: as many wait as there are slots,
