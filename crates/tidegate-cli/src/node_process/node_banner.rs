@@ -103,7 +103,11 @@ impl Banner<'_> {
             return Ok(());
         };
         let workers = &self.config.workers;
-        let token = if workers.tokens.is_empty() { "" } else { "TIDEGATE_TOKEN=... " };
+        let token = if workers.identities.iter().all(|it| it.token.is_none()) {
+            ""
+        } else {
+            "TIDEGATE_TOKEN=... "
+        };
         let ca = if workers.tls.is_some() { " --ca ca.pem" } else { "" };
         let command = format!("{token}tidegate worker --manager {address}{ca}");
         writeln!(f, "  workers    {address}, none connected yet; on each machine run:")?;

@@ -15,6 +15,7 @@ mod sealed_env;
 mod send;
 mod service_manager;
 mod sessions;
+mod slow_readers;
 mod state;
 mod support;
 mod tariff;

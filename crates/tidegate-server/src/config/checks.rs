@@ -74,7 +74,12 @@ fn ingest(table: &Table, errors: &mut ErrorList) {
     let (clients, operators) = (&table.client.entries, &table.operator.entries);
     let has_tokens = clients.iter().any(|client| client.identity().has_token())
         || operators.iter().any(|operator| operator.identity().has_token());
-    if settings.tokens_required.get() && !has_tokens {
+    let asks = [settings.frames_port(), settings.lines_port()]
+        .iter()
+        .any(|port| port.asks_for_certificates(&table.tls));
+    let has_certificates = clients.iter().any(|client| client.certificate.state.is_given)
+        || operators.iter().any(|operator| operator.certificate.state.is_given);
+    if settings.tokens_required.get() && !has_tokens && !(asks && has_certificates) {
         let allowed =
             "false while no [[client]] and no [[operator]] has a token: nobody could send";
         errors.push(settings.tokens_required.error("true", allowed));

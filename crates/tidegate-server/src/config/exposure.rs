@@ -13,15 +13,18 @@ pub fn run(table: &Table, errors: &mut ErrorList) {
     let (clients, operators) = (&table.client.entries, &table.operator.entries);
     clients_port(table, errors);
     let certificates = clients.iter().map(|client| &client.certificate);
-    named_by_certificate(certificates, &data, &table.tls, errors);
+    named_by_certificate(certificates, &[&data, &frames, &lines], &table.tls, errors);
     let certificates = operators.iter().map(|operator| &operator.certificate);
-    named_by_certificate(certificates, &admin, &table.tls, errors);
-    // Senders of usage records show tokens alone.
+    named_by_certificate(certificates, &[&admin, &frames, &lines], &table.tls, errors);
+    let certificates = table.worker.entries.iter().map(|worker| &worker.certificate);
+    named_by_certificate(certificates, &[&workers], &table.tls, errors);
     let has_tokens = clients.iter().any(|client| client.identity().has_token());
+    let has_certificates = clients.iter().any(|client| client.certificate.state.is_given);
     for port in [&frames, &lines] {
         let allowed = "a loopback address while no client has a token: add a [[client]] with a \
-                       token, or listen on 127.0.0.1";
-        closed_without(has_tokens, port, allowed, errors);
+                       token, or a certificate and tls.client_ca; or listen on 127.0.0.1";
+        let is_closed = has_tokens || has_certificates && port.asks_for_certificates(&table.tls);
+        closed_without(is_closed, port, allowed, errors);
     }
     let allowed = "a loopback address while no operator has a token: add an [[operator]] with a \
                    token, or listen on 127.0.0.1";
@@ -118,17 +121,16 @@ fn authorities(client_ca: &Setting<Option<PathBuf>>, has_cert: bool, errors: &mu
     }
 }
 
-/// A client certificate is shown at a port that asks for one alone. One error, however many entries have one.
+/// A client certificate is shown at a port that asks for one alone. One error, however many entries have one; it
+/// names the first port.
 fn named_by_certificate<'a>(
     mut certificates: impl Iterator<Item = &'a Setting<Option<CertificateName>>>,
-    port: &PortSettings<'_>,
+    ports: &[&PortSettings<'_>],
     shared: &TlsSettings,
     errors: &mut ErrorList,
 ) {
-    let authorities = [port.client_ca, &shared.client_ca];
-    let asks = authorities.iter().any(|authorities| !authorities.state.is_missing());
-    let is_off = port.mode.state.is_sound && port.mode.get() == TlsMode::Off;
-    if (!asks || is_off)
+    let Some(port) = ports.first() else { return };
+    if !ports.iter().any(|port| port.asks_for_certificates(shared))
         && let Some(first) = certificates.find(|certificate| certificate.state.is_given)
     {
         let (own, address) = (&port.client_ca.state.key, &port.address.state.key);

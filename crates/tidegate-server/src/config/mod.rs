@@ -32,9 +32,9 @@ pub use policies::{
     LogFormat, NetworkUse, Orca, OverloadStatus, TlsMode,
 };
 pub use sections::{
-    AdmissionConfig, ClaimsConfig, Client, ExecutorEntry, HeaderMatch, IngestConfig, ListenConfig,
-    LogConfig, Operator, ProxyConfig, QueueConfig, RouteRule, RoutingConfig, RuntimeEntry,
-    TasksConfig, TlsFiles, WorkersConfig,
+    AdmissionConfig, ClaimsConfig, Client, ExecutorEntry, HeaderMatch, Identity, IngestConfig,
+    ListenConfig, LogConfig, Operator, ProxyConfig, QueueConfig, RouteRule, RoutingConfig,
+    RuntimeEntry, TasksConfig, TlsFiles, WorkersConfig,
 };
 pub use show::{Effective, show_json, show_text};
 pub use table::{CONFIG_VARIABLE, Config};

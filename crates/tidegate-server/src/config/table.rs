@@ -106,8 +106,8 @@ macro_rules! table {
                     clients(&self.client.entries, variables, &mut taken, errors);
                 config.claims.operators =
                     operators(&self.operator.entries, variables, &mut taken, errors);
-                config.workers.tokens =
-                    worker_tokens(&self.worker.entries, variables, &mut taken, errors);
+                config.workers.identities =
+                    worker_identities(&self.worker.entries, variables, &mut taken, errors);
                 let general = config.routing.thresholds;
                 config.routing.models = models(&self.model.entries, general, errors);
                 config.tasks.executors = executors(&self.executor.entries, variables, errors);

@@ -13,6 +13,10 @@ pub const CLIENT_BUFFER_MAX: usize = 64 * 1024;
 /// The same of an upstream's: the longest head of a response, and the most that is read of its body at once.
 pub const UPSTREAM_BUFFER_MAX: usize = 32 * 1024;
 
+/// Memory of a client's connection and its upstream's, without what waits for the client: buffers for heads, and
+/// the state of both.
+pub const CONNECTION_BYTES: usize = 32 * 1024;
+
 /// Bytes of a response that an HTTP/2 upstream may send ahead of its client. Twice the segment of loopback: an
 /// upstream that batches small writes waits for an acknowledgement, up to 40 ms, when the window holds no whole
 /// segment more.

@@ -2,7 +2,7 @@ use super::connections::ConnectionSlot;
 use super::serve::{SenderContext, serve};
 use super::stop::Stop;
 use crate::http::port::AcceptErrors;
-use crate::http::tls::TlsPort;
+use crate::http::tls::{PeerCertificate, TlsPort};
 use crate::http::wire;
 use std::sync::Arc;
 use tidegate::pipeline::Protocol;
@@ -39,7 +39,7 @@ pub async fn listen(
                     let (context, tls) = (context.clone(), tls.clone());
                     serving.spawn(async move {
                         match tls {
-                            None => serve(tcp.into_split(), peer, &slot, context).await,
+                            None => serve(tcp.into_split(), (peer, None), &slot, context).await,
                             Some(tls) => {
                                 let mut stopping = context.stopping.clone();
                                 let stream = tokio::select! {
@@ -48,6 +48,7 @@ pub async fn listen(
                                     _ = stopping.wait_for(|stop| *stop >= Stop::Drain) => None,
                                 };
                                 if let Some(stream) = stream {
+                                    let peer = (peer, PeerCertificate::of(stream.get_ref().1));
                                     serve(tokio::io::split(stream), peer, &slot, context).await;
                                 }
                             }

@@ -3,6 +3,7 @@
 //! Must not know gateway, tasks or node.
 
 mod admin;
+mod client_usage;
 mod connections;
 mod extension;
 mod listen;

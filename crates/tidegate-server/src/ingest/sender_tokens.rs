@@ -1,5 +1,6 @@
 use crate::config::{ClaimsConfig, Client, IngestConfig};
 use crate::http::admission::Tokens;
+use crate::http::tls::PeerCertificate;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tidegate::frame::SenderToken;
@@ -8,7 +9,7 @@ use tidegate::pipeline::{AccessError, Protocol, SenderAccess, SenderClient, Send
 /// Name of operators among the owners of senders. No client has it: names of clients have no space.
 const OPERATORS: &str = "all operators";
 
-/// The tokens of clients and operators, as senders of usage records show them.
+/// The tokens and client certificates of clients and operators, as senders of usage records show them.
 #[derive(Debug)]
 pub struct SenderTokens {
     tokens: Tokens<usize>,
@@ -20,7 +21,7 @@ pub struct SenderTokens {
 // === impl SenderTokens ===
 
 impl SenderTokens {
-    /// The tokens of a configuration. Once there are any, a port beyond loopback needs one.
+    /// The tokens and certificates of a configuration. A port beyond loopback needs one of them.
     pub fn new(claims: &ClaimsConfig, ingest: &IngestConfig) -> Self {
         let client = |client: &Client| SenderClient {
             name: client.name.as_str().into(),
@@ -32,18 +33,37 @@ impl SenderTokens {
         let of_clients = claims.clients.iter().map(|client| client.token).zip(0..);
         let of_operators = claims.operators.iter().map(|operator| (operator.token, operators));
         let of_all = of_clients.chain(of_operators);
+        let certified = claims.clients.iter().map(|client| &client.certificate).zip(0..);
+        let operators = claims.operators.iter().map(|operator| (&operator.certificate, operators));
+        let certified = certified.chain(operators);
+        let certified = certified.filter_map(|(name, at)| Some((name.clone()?, at)));
         let needed = |address: SocketAddr| {
             ingest.tokens_required || !address.ip().to_canonical().is_loopback()
         };
         Self {
-            tokens: Tokens::new(of_all.filter_map(|(token, at)| Some((token?, at)))),
+            tokens: Tokens::new(of_all.filter_map(|(token, at)| Some((token?, at))))
+                .certified(certified),
             holders,
             frames_need_one: needed(ingest.frames_address),
             lines_need_one: needed(ingest.lines_address),
         }
     }
 
-    /// Returns true if senders of this protocol need a token.
+    /// The holder of a certificate; `None` for one that names nobody.
+    ///
+    /// # Errors
+    ///
+    /// When it has the names of two.
+    pub fn certified(
+        &self,
+        certificate: &PeerCertificate,
+    ) -> Result<Option<Arc<SenderClient>>, AccessError> {
+        let holder = self.tokens.certified_holder(certificate.names());
+        let holder = holder.map_err(|_| AccessError::Conflict)?;
+        Ok(holder.and_then(|holder| self.holders.get(holder)).map(Arc::clone))
+    }
+
+    /// Returns true if senders of this protocol need a token or a certificate.
     pub fn needs_token(&self, protocol: Protocol) -> bool {
         match protocol {
             Protocol::Frames => self.frames_need_one,
@@ -57,17 +77,25 @@ impl SenderAccess for SenderTokens {
         &self,
         protocol: Protocol,
         token: Option<&SenderToken>,
+        certified: Option<&Arc<SenderClient>>,
     ) -> Result<SenderIdentity, AccessError> {
         let needs_one = self.needs_token(protocol);
-        match token {
+        let client = |it: &Arc<SenderClient>| SenderIdentity::Client(Arc::clone(it));
+        match (token, certified) {
             // A token that nobody gave out means nothing, unless one must be shown.
             _ if self.tokens.is_empty() && !needs_one => Ok(SenderIdentity::Open),
-            None if needs_one => Err(AccessError::Missing),
-            None => Ok(SenderIdentity::Anonymous),
-            Some(token) => {
+            (None, Some(certified)) => Ok(client(certified)),
+            (None, None) if needs_one => Err(AccessError::Missing),
+            (None, None) => Ok(SenderIdentity::Anonymous),
+            (Some(token), certified) => {
                 let holder = self.tokens.find(token.expose().as_bytes());
-                let client = holder.and_then(|holder| self.holders.get(holder));
-                client.map(|it| SenderIdentity::Client(Arc::clone(it))).ok_or(AccessError::Unknown)
+                let holder = holder.and_then(|holder| self.holders.get(holder));
+                let holder = holder.ok_or(AccessError::Unknown)?;
+                // A stolen token is of no use to another client.
+                match certified.is_none_or(|certified| Arc::ptr_eq(certified, holder)) {
+                    true => Ok(client(holder)),
+                    false => Err(AccessError::Conflict),
+                }
             }
         }
     }
@@ -84,7 +112,7 @@ mod tests {
         config.ingest.frames_address = frames.parse().unwrap();
         config.ingest.lines_address = lines.parse().unwrap();
         let tokens = SenderTokens::new(&config.claims, &config.ingest);
-        [Protocol::Frames, Protocol::Lines].map(|it| tokens.identify(it, None).is_ok())
+        [Protocol::Frames, Protocol::Lines].map(|it| tokens.identify(it, None, None).is_ok())
     }
 
     #[test]

@@ -1,6 +1,7 @@
 use super::connections::{ConnectionSlot, Connections, Peer};
 use super::sender_tokens::SenderTokens;
 use super::stop::Stop;
+use crate::http::tls::PeerCertificate;
 use bytes::{Bytes, BytesMut};
 use std::future::{pending, poll_fn};
 use std::io;
@@ -62,12 +63,13 @@ pub trait ChunkRead {
 /// Reads a connection into the pipeline and writes what the pipeline answers, to its end.
 pub async fn serve<R: ChunkRead, W: AsyncWrite + Unpin>(
     (reader, writer): (R, W),
-    peer: SocketAddr,
+    (peer, certificate): (SocketAddr, Option<PeerCertificate>),
     slot: &ConnectionSlot,
     context: SenderContext,
 ) {
     let protocol = slot.protocol();
-    let connection = context.entrance.connect(peer, protocol);
+    let certified = certificate.map_or(Ok(None), |it| context.access.certified(&it));
+    let connection = context.entrance.connect_certified(peer, protocol, certified);
     slot.peer().set_connection(&connection);
     let writing = write(writer, Arc::clone(&connection), context.write_timeout);
     let reading = async {

@@ -4,6 +4,7 @@
 //! and what a stolen client token opens.
 
 mod authority;
+mod certified_senders;
 mod client;
 mod client_certificates;
 mod files;

@@ -1,11 +1,11 @@
 //! Workers that dial a manager by TLS, with a token.
 
-use crate::authority::Authority;
+use crate::authority::{Authority, Issued};
 use crate::node::{TestNode, eventually};
 use std::path::Path;
 use std::time::Duration;
 use tidegate_server::config::Config;
-use tidegate_server::http::ClientTls;
+use tidegate_server::http::{ClientIdentity, ClientTls};
 use tidegate_server::tasks::executor::{ExecutorConfig, MockRunner, Runner};
 use tidegate_server::tasks::worker::{ManagerTarget, SessionWorker, WorkerSettings};
 
@@ -24,9 +24,18 @@ fn manager(authority: &Authority) -> TestNode {
 }
 
 fn worker(node: &TestNode, ca: Option<&Path>, token: Option<&str>) -> SessionWorker {
+    worker_showing(node, (ca, None), token)
+}
+
+fn worker_showing(
+    node: &TestNode,
+    (ca, shown): (Option<&Path>, Option<&Issued>),
+    token: Option<&str>,
+) -> SessionWorker {
     let address = node.inner().tasks().unwrap().workers_address().unwrap();
     let manager: ManagerTarget = format!("localhost:{}", address.port()).parse().unwrap();
-    let tls = ca.map(|ca| ClientTls::new(Some(ca), None, "--ca").unwrap());
+    let files = shown.map(|own| ClientIdentity { cert: own.cert.clone(), key: own.key.clone() });
+    let tls = ca.map(|ca| ClientTls::new(Some(ca), files.as_ref(), "--ca").unwrap());
     let settings = WorkerSettings {
         manager: manager.with_tls(tls),
         token: token.map(str::to_owned),
@@ -76,4 +85,50 @@ async fn without_the_token_the_authority_or_tls_nobody_joins() {
     link(&plain).await.unwrap_err();
     let hub = node.inner().tasks().unwrap().workers().unwrap();
     assert!(hub.list().workers.iter().all(|worker| !worker.connected));
+}
+
+/// A manager whose workers show certificates: one is known by that alone, one by a token, one by either.
+fn certifying(authority: &Authority) -> TestNode {
+    let own = authority.issue("manager");
+    let toml = format!(
+        "[workers]\nenabled = true\ntls_cert = {:?}\ntls_key = {:?}\ntls_client_ca = {:?}\n\
+         [[worker]]\nname = \"a\"\ncertificate = \"DNS:a.example.com\"\n\
+         [[worker]]\nname = \"b\"\ntoken = \"{TOKEN}\"\ncertificate = \"DNS:b.example.com\"\n",
+        own.cert,
+        own.key,
+        authority.bundle()
+    );
+    let mut config = Config::from_toml(&toml).unwrap();
+    config.workers.address.set_port(0);
+    TestNode::try_start_with(config).unwrap()
+}
+
+#[tokio::test]
+async fn a_certificate_names_a_worker_and_a_token_beside_it_must_agree() {
+    let authority = Authority::new();
+    let (node, bundle) = (certifying(&authority), authority.bundle());
+    let named = |name: &str| {
+        authority.issue_with(name, |params| {
+            let dns = format!("{name}.example.com").as_str().try_into().unwrap();
+            params.subject_alt_names = vec![rcgen::SanType::DnsName(dns)];
+        })
+    };
+    let (a, b, stranger) = (named("a"), named("b"), named("stranger"));
+    for (shown, token) in [(&a, None), (&b, None), (&b, Some(TOKEN)), (&stranger, Some(TOKEN))] {
+        let joined = worker_showing(&node, (Some(&bundle), Some(shown)), token);
+        link(&joined).await.unwrap();
+        let hub = node.inner().tasks().unwrap().workers().unwrap();
+        drop(joined);
+        eventually("its name is free", async || {
+            hub.list().workers.iter().all(|worker| !worker.connected)
+        })
+        .await;
+    }
+    let nobody = worker_showing(&node, (Some(&bundle), Some(&stranger)), None);
+    assert!(link(&nobody).await.unwrap_err().contains("--cert"));
+    let thief = worker_showing(&node, (Some(&bundle), Some(&a)), Some(TOKEN));
+    assert!(link(&thief).await.unwrap_err().contains("different entries"));
+    assert!(thief.link().is_refused, "that is not tried again");
+    let bare = worker(&node, Some(&bundle), Some(TOKEN));
+    link(&bare).await.unwrap_err();
 }

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use tidegate_core::frame::SenderToken;
 use tidegate_core::usage::UsageRecord;
 
-/// Decides who a sender is by the token that it shows.
+/// Decides who a sender is by the token that it shows, and by the client certificate of its connection.
 pub trait SenderAccess: fmt::Debug + Send + Sync {
-    /// The identity of a sender with this token, or without one.
+    /// The identity of a sender with this token, or without one, whose certificate names `certified`.
     ///
     /// # Errors
     ///
-    /// When a token is needed and missing, or is unknown.
+    /// When a token is needed and missing, is unknown, or is another client's than the certificate.
     fn identify(
         &self,
         protocol: Protocol,
         token: Option<&SenderToken>,
+        certified: Option<&Arc<SenderClient>>,
     ) -> Result<SenderIdentity, AccessError>;
 }
 
@@ -26,11 +27,11 @@ pub enum SenderIdentity {
     Open,
     /// A sender without a token, where that is allowed beside senders with one.
     Anonymous,
-    /// The holder of a token.
+    /// The holder of a token or of a client certificate.
     Client(Arc<SenderClient>),
 }
 
-/// The holder of a token.
+/// The holder of a token or of a client certificate.
 #[derive(Debug)]
 pub struct SenderClient {
     /// Unique name.
@@ -43,11 +44,17 @@ pub struct SenderClient {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// A token is needed.
-    #[error("a token of a client is needed: show it in the hello, or as a first line `auth TOKEN`")]
+    #[error(
+        "a token of a client is needed: show it in the hello, or as a first line `auth TOKEN`; or \
+         a client certificate that names one, at a port with client_ca"
+    )]
     Missing,
     /// No client has this token.
     #[error("no client has this token")]
     Unknown,
+    /// The token and the certificate are of different clients, or the certificate has the names of two.
+    #[error("token and client certificate name different clients: show those of one")]
+    Conflict,
 }
 
 /// Access without tokens: every sender is let in, and a token means nothing.
@@ -71,6 +78,7 @@ impl SenderAccess for OpenAccess {
         &self,
         _protocol: Protocol,
         _token: Option<&SenderToken>,
+        _certified: Option<&Arc<SenderClient>>,
     ) -> Result<SenderIdentity, AccessError> {
         Ok(SenderIdentity::Open)
     }

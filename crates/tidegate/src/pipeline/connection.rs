@@ -1,4 +1,4 @@
-use super::access::SenderIdentity;
+use super::access::{AccessError, SenderClient, SenderIdentity};
 use super::measure::signal_cell::SignalCell;
 use super::protocol::Protocol;
 use super::replies::{Replies, Unread};
@@ -29,6 +29,8 @@ pub struct Connection {
     peer: SocketAddr,
     protocol: Protocol,
     sender: OnceLock<Arc<str>>,
+    /// The client that its certificate names.
+    certified: Result<Option<Arc<SenderClient>>, AccessError>,
     /// Known from its hello or its first line on.
     identity: OnceLock<SenderIdentity>,
     replies: Replies,
@@ -69,6 +71,7 @@ impl Connection {
         id: u64,
         peer: SocketAddr,
         protocol: Protocol,
+        certified: Result<Option<Arc<SenderClient>>, AccessError>,
         (signal, shares): (SignalCell, Arc<Shares>),
     ) -> Self {
         Self {
@@ -76,6 +79,7 @@ impl Connection {
             peer,
             protocol,
             sender: OnceLock::new(),
+            certified,
             identity: OnceLock::new(),
             replies: Replies::new(signal),
             unanswered: AtomicU64::new(0),
@@ -122,6 +126,11 @@ impl Connection {
     #[must_use]
     pub fn identity(&self) -> Option<&SenderIdentity> {
         self.identity.get()
+    }
+
+    /// The client that its certificate names, if any.
+    pub(crate) fn certified(&self) -> Result<Option<&Arc<SenderClient>>, AccessError> {
+        self.certified.as_ref().map(Option::as_ref).map_err(|error| *error)
     }
 
     /// Sets the identity; the first one stays.

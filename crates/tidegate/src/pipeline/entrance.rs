@@ -1,3 +1,4 @@
+use super::access::{AccessError, SenderClient};
 use super::connection::Connection;
 use super::item::Chunk;
 use super::measure::meter::StageMeter;
@@ -35,11 +36,24 @@ impl Entrance {
     /// Registers a new connection.
     #[must_use]
     pub fn connect(&self, peer: SocketAddr, protocol: Protocol) -> Arc<Connection> {
+        self.connect_certified(peer, protocol, Ok(None))
+    }
+
+    /// Registers a new connection with the client that its certificate names, or the reason why it names none that
+    /// can be let in: the sender is told when it has said hello.
+    #[must_use]
+    pub fn connect_certified(
+        &self,
+        peer: SocketAddr,
+        protocol: Protocol,
+        certified: Result<Option<Arc<SenderClient>>, AccessError>,
+    ) -> Arc<Connection> {
         let id = self.connections.fetch_add(1, Ordering::Relaxed);
         Arc::new(Connection::new(
             id,
             peer,
             protocol,
+            certified,
             (self.signal.clone(), Arc::clone(&self.shares)),
         ))
     }

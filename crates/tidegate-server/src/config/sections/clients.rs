@@ -73,7 +73,7 @@ impl ClientSettings {
             token: &self.token,
             sha256: &self.token_sha256,
             variable: &self.token_env,
-            certificate: Some(&self.certificate),
+            certificate: &self.certificate,
         }
     }
 }

@@ -21,5 +21,5 @@ pub use routes::{HeaderMatch, RouteRule, RouteSettings, routes};
 pub use routing::*;
 pub use tasks::*;
 pub use tls::{PortSettings, TlsFiles, TlsSettings};
-pub use tokens::{Taken, Variables};
-pub use workers::{WorkerSettings, WorkersConfig, WorkersSettings, worker_tokens};
+pub use tokens::{Identity, Taken, Variables};
+pub use workers::{WorkerSettings, WorkersConfig, WorkersSettings, worker_identities};

@@ -49,7 +49,7 @@ impl OperatorSettings {
             token: &self.token,
             sha256: &self.token_sha256,
             variable: &self.token_env,
-            certificate: Some(&self.certificate),
+            certificate: &self.certificate,
         }
     }
 }

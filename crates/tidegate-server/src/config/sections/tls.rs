@@ -36,6 +36,13 @@ pub struct PortSettings<'a> {
 // === impl PortSettings ===
 
 impl PortSettings<'_> {
+    /// Returns true if peers of the port have to show a certificate.
+    pub fn asks_for_certificates(&self, shared: &TlsSettings) -> bool {
+        let authorities = [self.client_ca, &shared.client_ca];
+        let is_off = self.mode.state.is_sound && self.mode.get() == TlsMode::Off;
+        !is_off && authorities.iter().any(|authorities| !authorities.state.is_missing())
+    }
+
     /// The files of the port: its own, else the shared ones; none if TLS is off or no certificate is configured.
     pub fn files(&self, shared: &TlsSettings) -> Option<TlsFiles> {
         if self.mode.get() == TlsMode::Off {

@@ -17,13 +17,16 @@ pub struct IdentitySettings<'a> {
     pub token: &'a Setting<Option<TokenDigest>>,
     pub sha256: &'a Setting<Option<TokenDigest>>,
     pub variable: &'a Setting<Option<String>>,
-    /// `None` where a certificate names nobody.
-    pub certificate: Option<&'a Setting<Option<CertificateName>>>,
+    pub certificate: &'a Setting<Option<CertificateName>>,
 }
 
-/// The token and the name in a client certificate by which a client or an operator is known, at least one of them.
+/// The token and the name in a client certificate by which a client, an operator or a worker is known, at
+/// least one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
+    /// Digest of the token.
     pub token: Option<TokenDigest>,
+    /// Name in the certificate.
     pub certificate: Option<CertificateName>,
 }
 
@@ -71,11 +74,10 @@ impl IdentitySettings<'_> {
     pub fn resolve(&self, variables: Variables<'_>, errors: &mut ErrorList) -> Option<Identity> {
         let settings = self.of_token();
         let is_sound = |setting: &&dyn AnySetting| setting.state().is_sound;
-        let has_sound_name = self.certificate.is_none_or(|setting| setting.state.is_sound);
-        if !settings.iter().all(is_sound) || !has_sound_name {
+        if !settings.iter().all(is_sound) || !self.certificate.state.is_sound {
             return None;
         }
-        let certificate = self.certificate.and_then(Setting::get);
+        let certificate = self.certificate.get();
         let given = settings.iter().map(|setting| setting.state()).filter(|state| state.is_given);
         let given: Vec<&str> = given.map(|state| state.name).collect();
         let token = match given.len() {
@@ -84,8 +86,7 @@ impl IdentitySettings<'_> {
             _ => {
                 let none = given.is_empty();
                 let given = if none { "nothing".to_owned() } else { given.join(" and ") };
-                let may_be_named = none && self.certificate.is_some();
-                let beside = if may_be_named { "; or a certificate" } else { "" };
+                let beside = if none { "; or a certificate" } else { "" };
                 let allowed =
                     format!("one of token ({}), token_sha256 and token_env{beside}", TOKEN.allowed);
                 errors.push(self.token.error(given, allowed));
@@ -123,11 +124,11 @@ impl Taken {
             let allowed = format!("a name of its own: {first} has this one");
             errors.push(name_setting.error(quoted(name), allowed));
         }
-        if let (Some(certificate), Some(setting)) = (&identity.certificate, settings.certificate)
+        if let Some(certificate) = &identity.certificate
             && let Some(first) = self.certificates.insert(certificate.clone(), entry.clone())
         {
             let allowed = format!("a certificate of its own: {first} has this one");
-            errors.push(setting.error(quoted(&certificate.to_string()), allowed));
+            errors.push(settings.certificate.error(quoted(&certificate.to_string()), allowed));
         }
         if let Some(token) = identity.token
             && let Some(first) = self.tokens.insert(token, entry)

@@ -1,11 +1,10 @@
 use super::tls::TlsFiles;
-use super::tokens::{IdentitySettings, Taken, Variables};
+use super::tokens::{Identity, IdentitySettings, Taken, Variables};
 use crate::config::errors::ErrorList;
 use crate::config::policies::TlsMode;
 use crate::config::schema::record;
-use crate::config::value::TokenDigest;
-use crate::config::value::shape::{ADDRESS, NAME, VARIABLE};
-use std::collections::BTreeSet;
+use crate::config::value::shape::{ADDRESS, CERTIFICATE, NAME, VARIABLE};
+use crate::config::value::{CertificateName, TokenDigest};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -31,13 +30,13 @@ record! {
     derived |_settings| {
         /// TLS files of the port, its own or those of `[tls]`. Default none: plain text.
         tls: Option<TlsFiles> = None;
-        /// Digests of the tokens of workers. Default none: workers need no token.
-        tokens: BTreeSet<TokenDigest> = BTreeSet::new();
+        /// Tokens and certificates of workers. Default none: workers need neither.
+        identities: Vec<Identity> = Vec::new();
     }
 }
 
 record! { WorkerSettings {
-    /// Unique name of the token, also among clients and operators. A worker has a name of its own.
+    /// Unique name of the token or certificate, also among clients and operators. A worker has a name of its own.
     name: String = text(NAME).required().example("gpu-workers");
     /// The token itself; the file must not be readable by everyone then.
     token: Option<TokenDigest> = token().unset();
@@ -45,27 +44,29 @@ record! { WorkerSettings {
     token_sha256: Option<TokenDigest> = token_sha256().unset();
     /// Environment variable with the token, which keeps it out of this file.
     token_env: Option<String> = text(VARIABLE).unset().example("WORKERS_TOKEN");
+    /// A name in the client certificate, at a port with client_ca.
+    certificate: Option<CertificateName> = text(CERTIFICATE).unset();
 }}
 
-/// The tokens of the list, which neither a client nor an operator has.
-pub fn worker_tokens(
+/// The tokens and certificates of the list, which neither a client nor an operator has.
+pub fn worker_identities(
     list: &[WorkerSettings],
     variables: Variables<'_>,
     taken: &mut Taken,
     errors: &mut ErrorList,
-) -> BTreeSet<TokenDigest> {
-    let mut tokens = BTreeSet::new();
+) -> Vec<Identity> {
+    let mut identities = Vec::new();
     for entry in list {
         let settings = IdentitySettings {
             token: &entry.token,
             sha256: &entry.token_sha256,
             variable: &entry.token_env,
-            certificate: None,
+            certificate: &entry.certificate,
         };
         let (name, identity) = (entry.name.required(errors), settings.resolve(variables, errors));
         let (Some(name), Some(identity)) = (name, identity) else { continue };
         taken.note((&entry.name, &name), &settings, &identity, errors);
-        tokens.extend(identity.token);
+        identities.push(identity);
     }
-    tokens
+    identities
 }

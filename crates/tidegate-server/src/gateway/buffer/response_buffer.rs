@@ -6,8 +6,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 /// Unsent bytes from which on a response takes no more from its upstream. Small pieces go out together up to here,
-/// and a large one, of up to 32 KiB, alone.
+/// and a large one alone.
 const UNSENT_MAX: usize = 8 * 1024;
+
+/// Unsent bytes of a response at most. With what frames them they fit into 32 KiB: the HTTP server doubles its
+/// buffer when they do not, and keeps it for as long as the connection lives.
+const PENDING_MAX: usize = 31 * 1024;
 
 /// Bytes of a response that its client has not taken. Over HTTP/1.1 a connection has one for all its responses,
 /// which come one after the other; over HTTP/2 each response has its own.
@@ -91,15 +95,18 @@ impl ResponseBuffer {
         self.settle_if_waiting(false);
     }
 
-    /// Ready when the response may take another piece. Once it had to wait, and beyond the budget, that is when
-    /// all before it was sent.
-    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let room = || match self.unsent.load(Ordering::Relaxed) {
+    /// Ready with the length of the longest piece that the response may take. Once it had to wait, and beyond
+    /// the budget, that is when all before it was sent. What `is_here` already, read together with the piece
+    /// before it, goes with it: two buffers would hold more.
+    pub fn poll_room(&self, cx: &mut Context<'_>, is_here: bool) -> Poll<usize> {
+        let unsent = self.unsent.load(Ordering::Relaxed);
+        let has_room = match unsent {
             0 => true,
+            _ if is_here && !self.by_piece => true,
             unsent => unsent < self.resume_below() && self.budget.excess() == 0,
         };
-        if room() {
-            return Poll::Ready(());
+        if has_room {
+            return Poll::Ready(PENDING_MAX.saturating_sub(unsent));
         }
         self.lock().waker = Some(cx.waker().clone());
         self.waits.store(true, Ordering::Relaxed);
@@ -295,7 +302,7 @@ mod tests {
         let mut cx = Context::from_waker(&waker);
         let buffer = Arc::new(ResponseBuffer::of_connection(Arc::clone(&budget), 0));
         drop(buffer.take(piece(UNSENT_MAX)));
-        assert!(buffer.poll_room(&mut cx).is_pending(), "at its bound");
+        assert!(buffer.poll_room(&mut cx, false).is_pending(), "at its bound");
         buffer.note_sent(UNSENT_MAX - 900);
         assert_eq!((wakes.0.load(Ordering::Relaxed), budget.held()), (0, 900));
         buffer.note_sent(900);
@@ -303,9 +310,11 @@ mod tests {
         let stream = Arc::new(buffer.of_stream());
         let (one, two) = (stream.take(piece(600)), stream.take(piece(500)));
         assert_eq!(budget.excess(), 100);
-        assert!(stream.poll_room(&mut cx).is_pending(), "beyond the budget");
+        assert!(stream.poll_room(&mut cx, false).is_pending(), "beyond the budget");
         drop(one);
-        assert!(wakes.0.load(Ordering::Relaxed) == 2 && stream.poll_room(&mut cx).is_ready());
+        assert!(
+            wakes.0.load(Ordering::Relaxed) == 2 && stream.poll_room(&mut cx, false).is_ready()
+        );
         drop(two);
     }
 }

@@ -10,8 +10,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream as StdTcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc::{self, error::TrySendError};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// Accepts the connections of the data port and hands each to the io thread with the fewest.
 pub struct Acceptor {
@@ -74,7 +73,7 @@ impl Acceptor {
 
     fn hand_over(
         &self,
-        mut tcp: StdTcpStream,
+        tcp: StdTcpStream,
         peer: SocketAddr,
         mut reserved: Option<ReservedConnection>,
     ) {
@@ -86,14 +85,14 @@ impl Acceptor {
         if !beyond || reserved.is_some() {
             let mut order: Vec<usize> = (0..self.inboxes.len()).collect();
             order.sort_by_key(|index| connections[*index]);
-            for index in order {
+            // Only a thread that has room counts the connection.
+            let room = order
+                .into_iter()
+                .find_map(|index| Some((index, self.inboxes[index].try_reserve().ok()?)));
+            if let Some((index, room)) = room {
                 let counted = CountedConnection::new(self.threads.metrics(index));
-                match self.inboxes[index].try_send(Accepted { tcp, peer, counted, reserved }) {
-                    Ok(()) => return,
-                    Err(TrySendError::Full(back) | TrySendError::Closed(back)) => {
-                        (tcp, reserved) = (back.tcp, back.reserved);
-                    }
-                }
+                room.send(Accepted { tcp, peer, counted, reserved });
+                return;
             }
         }
         self.threads.refuse_connection();
@@ -117,4 +116,41 @@ fn refuse(mut tcp: StdTcpStream, response: &[u8]) {
         tracing::debug!(%error, "a client over the connection limit left before its response");
     }
     let _ = tcp.read(&mut [0; 4096]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::buffer::BufferBudget;
+    use std::net::TcpListener as StdTcpListener;
+
+    /// Both ends of connections.
+    fn connected(count: usize) -> Vec<(StdTcpStream, StdTcpStream)> {
+        let listener = StdTcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let connect = |_| (StdTcpStream::connect(address).unwrap(), listener.accept().unwrap().0);
+        (0..count).map(connect).collect()
+    }
+
+    #[test]
+    fn a_connection_that_meets_a_full_inbox_is_counted_once() {
+        let config = Config::from_toml("").unwrap();
+        let threads = Arc::new(IoThreads::new(2, BufferBudget::new(2, 1 << 20)));
+        let (full, _unread) = mpsc::channel(1);
+        let (roomy, _also_unread) = mpsc::channel(4);
+        let overload_status = config.routing.overload_status;
+        let policy = RejectionPolicy { overload_status, exposed: false };
+        let acceptor = Acceptor::new(&config, Arc::clone(&threads), vec![full, roomy], policy);
+        let mut clients = Vec::new();
+        for (client, accepted) in connected(7) {
+            accepted.set_nonblocking(true).unwrap();
+            let peer = accepted.peer_addr().unwrap();
+            acceptor.hand_over(accepted, peer, None);
+            clients.push(client);
+        }
+        let counts = threads.snapshot();
+        assert_eq!((counts.connections, counts.connections_total), (5, 5));
+        assert_eq!(threads.connections().collect::<Vec<_>>(), [1, 4]);
+        assert_eq!(threads.connections_refused(), 2, "both inboxes were full");
+    }
 }

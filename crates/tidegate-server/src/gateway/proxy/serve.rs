@@ -13,7 +13,7 @@ use crate::http::client::{EndpointBody, UploadWatch};
 use crate::http::error_response::{ResponseFormat, Unread, rejected};
 use crate::http::read_body::{discard_short, read_away};
 use crate::http::request::has;
-use crate::http::wire::{H2_STREAM_WINDOW, UPSTREAM_BUFFER_MAX};
+use crate::http::wire::{CONNECTION_BYTES, H2_STREAM_WINDOW};
 use crate::http::{Handler, InUse, Port, Rejection, ResponseBody, response};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -284,8 +284,7 @@ fn respond(
     }
     let held_upstream = match parts.version {
         Version::HTTP_2 => H2_STREAM_WINDOW as usize,
-        // A read that waits may share its memory with the one before it.
-        _ => 2 * UPSTREAM_BUFFER_MAX,
+        _ => CONNECTION_BYTES,
     };
     parts.extensions.clear();
     // The version was the upstream's and says nothing about the client's connection.

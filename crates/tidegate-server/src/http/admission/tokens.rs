@@ -17,7 +17,7 @@ pub const API_KEY_HEADER: &str = "x-api-key";
 pub const TOKEN_PREFIX: &str = "tg_";
 
 /// The holders of tokens by the digests of these, and the holders of client certificates by their names.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tokens<H> {
     holders: HashMap<TokenDigest, H>,
     certified: HashMap<CertificateName, H>,
@@ -77,14 +77,27 @@ impl<H: Copy + PartialEq> Tokens<H> {
             return Ok(shown);
         }
         let names = request.extensions().get().map_or(&[][..], PeerCertificate::names);
-        let certified = names.iter().filter_map(|name| self.certified.get(name).copied());
-        // A stolen token is of no use to another client, and a certificate with the names of two is nobody's.
-        let holder =
-            shown.holder.into_iter().chain(certified).try_fold(None, |one, next| match one {
-                Some(one) if one != next => Err(Unauthorized::Conflict),
-                _ => Ok(Some(next)),
-            })?;
-        Ok(Shown { holder, ..shown })
+        match (shown.holder, self.certified_holder(names)?) {
+            // A stolen token is of no use to another client.
+            (Some(one), Some(other)) if one != other => Err(Unauthorized::Conflict),
+            (token, certificate) => Ok(Shown { holder: token.or(certificate), ..shown }),
+        }
+    }
+
+    /// The holder of a certificate with these names.
+    ///
+    /// # Errors
+    ///
+    /// When they are the names of two: such a certificate is nobody's.
+    pub(crate) fn certified_holder(
+        &self,
+        names: &[CertificateName],
+    ) -> Result<Option<H>, Unauthorized> {
+        let mut holders = names.iter().filter_map(|name| self.certified.get(name).copied());
+        holders.try_fold(None, |one, next| match one {
+            Some(one) if one != next => Err(Unauthorized::Conflict),
+            _ => Ok(Some(next)),
+        })
     }
 
     /// The token in the head of a request. `tidegate-token` decides who asks where both headers have one:

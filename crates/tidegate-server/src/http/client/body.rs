@@ -51,6 +51,18 @@ impl EndpointBody {
         }
     }
 
+    /// Reads at most this much at once from now on, if the connection is this body's.
+    pub fn limit_reads(&mut self, room: usize) {
+        if let Kind::Http1(Some(http1)) = &mut self.0 {
+            http1.limit_reads(room);
+        }
+    }
+
+    /// Returns true if the connection has read more of the response than was taken.
+    pub fn has_read(&self) -> bool {
+        matches!(&self.0, Kind::Http1(Some(http1)) if http1.has_read())
+    }
+
     /// Gives a timer back, for the next request on the connection.
     pub fn keep_timer(&mut self, timer: Pin<Box<Sleep>>) {
         if let Kind::Http1(Some(http1)) = &mut self.0 {

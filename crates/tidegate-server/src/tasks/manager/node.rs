@@ -111,7 +111,7 @@ impl TaskNode {
         let hub = HubSettings {
             manager: settings.owner.clone(),
             lease: settings.lease,
-            tokens: workers.tokens.clone(),
+            identities: workers.identities.clone(),
             reserved_names: targets.iter().map(ExecutorTarget::name).collect(),
             updates_max: workers.updates_max,
         };

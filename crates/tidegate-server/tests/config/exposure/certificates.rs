@@ -39,19 +39,26 @@ fn all_that_is_wrong_with_certificates_is_reported_at_once() {
         assert_eq!(unasked.given, "a certificate that is never shown");
         assert!(unasked.allowed.contains(&format!("{asks} or tls.client_ca")), "{unasked}");
     }
-    let plain = only(&format!("{ASKED}listen.tls = \"off\"\n{CLIENT}"));
+    // Senders of usage records show certificates too.
+    let off = "listen.tls = \"off\"\ningest.frames_tls = \"off\"\n";
+    assert!(Config::from_toml(&format!("{ASKED}{off}{CLIENT}")).is_ok());
+    let plain = only(&format!("{ASKED}{off}ingest.lines_tls = \"off\"\n{CLIENT}"));
     assert_eq!(plain.field, "client[1].certificate");
 }
 
 #[test]
-fn certificates_open_the_data_and_admin_ports_and_senders_need_tokens() {
+fn certificates_open_the_ports_that_ask_for_them() {
     let decided = "claims.anonymous = \"refuse\"\nproxy.forwarded = \"off\"\n";
-    let open = errors(&format!("{}{decided}{ASKED}{CLIENT}{OPERATOR}", all_open()));
-    assert_eq!(open.len(), 2, "{open}");
-    for port in ["ingest.frames_address", "ingest.lines_address"] {
-        assert!(about(&open, port).allowed.contains("no client has a token"), "{open}");
-    }
-    let required = format!("ingest.tokens_required = true\n{ASKED}{CLIENT}");
-    assert_eq!(only(&required).field, "ingest.tokens_required");
-    assert!(Config::from_toml(&format!("{ASKED}{CLIENT}{OPERATOR}")).is_ok());
+    let all = format!("{}{decided}{ASKED}{CLIENT}{OPERATOR}", all_open());
+    assert!(Config::from_toml(&all).is_ok(), "{}", errors(&all));
+    let asked = "listen.tls_client_ca = \"ca\"\nlisten.admin_tls_client_ca = \"ca\"\n\
+                 ingest.frames_tls_client_ca = \"ca\"\n";
+    let open = errors(&format!("{}{decided}{FILES}{asked}{CLIENT}{OPERATOR}", all_open()));
+    assert_eq!(open.len(), 1, "{open}");
+    let lines = about(&open, "ingest.lines_address");
+    assert!(lines.allowed.contains("no client has a token"), "{lines}");
+    let required = "ingest.tokens_required = true\n";
+    assert!(Config::from_toml(&format!("{required}{ASKED}{CLIENT}")).is_ok());
+    let unasked = format!("{required}{FILES}listen.tls_client_ca = \"ca\"\n{CLIENT}");
+    assert_eq!(only(&unasked).field, "ingest.tokens_required");
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tidegate::ledger::MemoryLedger;
 use tidegate::task::{TaskId, TaskSpec};
 use tidegate::tasks::FjallTaskStore;
+use tidegate_server::config::{Identity, TokenDigest};
 use tidegate_server::tasks::executor::{ExecutorConfig, MockRunner, Runner};
 use tidegate_server::tasks::manager::{
     HubSettings, Manager, ManagerExecutors, ManagerHandle, ManagerSettings, SessionPort, TaskView,
@@ -56,12 +57,14 @@ impl Bed {
         let store = retried(|| manager_runtime.block_on(FjallTaskStore::open(path.clone())));
         let port = retried(|| SessionPort::bind(settings.address, None));
         let address = port.address();
-        let tokens =
-            settings.token.map(|token| tidegate_server::config::TokenDigest::of(token.as_bytes()));
+        let identity = |token: &str| Identity {
+            token: Some(TokenDigest::of(token.as_bytes())),
+            certificate: None,
+        };
         let hub = HubSettings {
             manager: "m1".to_owned(),
             lease: settings.lease,
-            tokens: tokens.into_iter().collect(),
+            identities: settings.token.map(identity).into_iter().collect(),
             reserved_names: ["local".to_owned()].into(),
             updates_max: settings.updates_max,
         };

@@ -113,7 +113,8 @@ impl Parse {
         connection: &Connection,
         token: Option<&SenderToken>,
     ) -> Result<(), AccessError> {
-        let identity = self.access.identify(connection.protocol(), token)?;
+        let identity =
+            self.access.identify(connection.protocol(), token, connection.certified()?)?;
         connection.set_identity(identity);
         Ok(())
     }

@@ -140,7 +140,8 @@ impl ProxiedBody {
             return Poll::Ready(Some(Err(BodyError::Stopped)));
         }
         // Until the client has taken what is here, its upstream is read no further.
-        ready!(self.buffer.poll_room(cx));
+        let room = ready!(self.buffer.poll_room(cx, self.inner.has_read()));
+        self.inner.limit_reads(room);
         match self.poll_inner(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.progressed = true;

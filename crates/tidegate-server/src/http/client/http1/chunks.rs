@@ -1,3 +1,4 @@
+use super::read_buffer;
 use crate::http::client::Malformed;
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -83,7 +84,7 @@ impl ChunkScan {
         if self.size == 0 {
             self.state = State::DataCr;
         }
-        Ok(Chunk::Data(read.split_to(len).freeze()))
+        Ok(Chunk::Data(read_buffer::piece(read, len)))
     }
 
     fn step(&mut self, byte: u8) -> Result<State, Malformed> {

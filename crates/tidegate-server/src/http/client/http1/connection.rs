@@ -1,5 +1,5 @@
 use super::upload::Upload;
-use super::{Chunk, Framing, ResponseHead, Switched, request_head};
+use super::{Chunk, Framing, ResponseHead, Switched, read_buffer, request_head};
 use crate::http::client::informational::INFORMATIONAL_MAX;
 use crate::http::client::stream::Stream;
 use crate::http::client::{ClientError, UploadBody};
@@ -27,9 +27,11 @@ const WRITE_MAX: usize = 16 * 1024;
 /// request that uses it, and nothing is read while nobody asks for more.
 pub struct Http1 {
     stream: Stream,
-    /// Bytes that were read and not used.
+    /// Bytes that were read and not used. Without any it has no memory: the thread's connections share buffers.
     read: BytesMut,
     read_size: usize,
+    /// The most that the taker of the body has room for.
+    room: usize,
     /// Bytes of the request that are to be written, and the number of those that were.
     out: Vec<u8>,
     written: usize,
@@ -57,6 +59,7 @@ impl Http1 {
             stream,
             read: BytesMut::new(),
             read_size: READ_FIRST,
+            room: UPSTREAM_BUFFER_MAX,
             out: Vec::new(),
             written: 0,
             piece: Bytes::new(),
@@ -82,6 +85,7 @@ impl Http1 {
         self.flushed = false;
         self.informational = 0;
         self.read_size = READ_FIRST;
+        self.room = UPSTREAM_BUFFER_MAX;
         self.request = Some(parts);
     }
 
@@ -148,7 +152,11 @@ impl Http1 {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientError>>> {
         loop {
-            match self.take_piece() {
+            let taken = self.take_piece();
+            if self.read.is_empty() {
+                read_buffer::give_back(&mut self.read);
+            }
+            match taken {
                 Ok(Some(piece)) => return Poll::Ready(piece.map(Ok)),
                 Ok(None) => {}
                 Err(error) => return Poll::Ready(Some(Err(self.broken(error)))),
@@ -172,15 +180,15 @@ impl Http1 {
         if self.read.is_empty() {
             return Ok(None);
         }
-        let data = match framing {
-            Framing::UntilClose => self.read.split(),
+        let len = match framing {
+            Framing::UntilClose => self.read.len(),
             Framing::Length(left) => {
                 let len = self.read.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= len as u64;
                 if *left == 0 {
                     self.framing = None;
                 }
-                self.read.split_to(len)
+                len
             }
             Framing::Chunked(scan) => {
                 return Ok(match scan.take(&mut self.read)? {
@@ -193,7 +201,7 @@ impl Http1 {
                 });
             }
         };
-        Ok(Some(Some(Frame::data(data.freeze()))))
+        Ok(Some(Some(Frame::data(read_buffer::piece(&mut self.read, len)))))
     }
 
     fn broken(&mut self, error: ClientError) -> ClientError {
@@ -274,16 +282,32 @@ impl Http1 {
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.read.capacity() - self.read.len() < READ_MIN {
+        if self.read.is_empty() {
+            self.read = read_buffer::take();
+        } else if self.read.capacity() - self.read.len() < READ_MIN {
             self.read.reserve(self.read_size);
         }
-        let size = self.read_size;
+        let size = self.read_size.min(self.room).max(READ_MIN);
         let mut room = (&mut self.read).limit(size);
-        let read = ready!(pin!(self.stream.read_buf(&mut room)).poll(cx))?;
-        if read == size {
+        let polled = pin!(self.stream.read_buf(&mut room)).poll(cx);
+        if self.read.is_empty() {
+            read_buffer::give_back(&mut self.read);
+        }
+        let read = ready!(polled)?;
+        if read == self.read_size {
             self.read_size = (2 * size).min(UPSTREAM_BUFFER_MAX);
         }
         Poll::Ready(Ok(read))
+    }
+
+    /// Reads at most this much of the body at once.
+    pub fn limit_reads(&mut self, room: usize) {
+        self.room = room;
+    }
+
+    /// Returns true if bytes of the response were read and not taken.
+    pub fn has_read(&self) -> bool {
+        !self.read.is_empty()
     }
 
     /// Returns true if the request is not sent to its end.

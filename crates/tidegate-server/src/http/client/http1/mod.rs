@@ -5,6 +5,7 @@
 mod chunks;
 mod connection;
 mod detached;
+mod read_buffer;
 mod request_head;
 mod response_head;
 mod switched;

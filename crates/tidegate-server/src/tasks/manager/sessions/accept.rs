@@ -3,7 +3,7 @@ use super::control::{serve_control, terms, welcome};
 use super::data::take_data;
 use super::hub::WorkerHub;
 use crate::http::port::AcceptErrors;
-use crate::http::tls::{TlsPort, reload_forever};
+use crate::http::tls::{PeerCertificate, TlsPort, reload_forever};
 use crate::http::wire;
 use crate::tasks::session::{
     FrameReader, FrameWriter, Join, Lane, PREAMBLE_BYTES, SessionError, SessionStream,
@@ -183,10 +183,14 @@ async fn serve_lane(
     tcp: TcpStream,
     peer: SocketAddr,
 ) -> Result<(), SessionError> {
+    let mut certificate = None;
     let stream: Box<dyn SessionStream> = match tls {
         None => Box::new(tcp),
         Some(tls) => match tls.accept(tcp, JOIN_TIMEOUT).await {
-            Some(stream) => Box::new(stream),
+            Some(stream) => {
+                certificate = PeerCertificate::of(stream.get_ref().1);
+                Box::new(stream)
+            }
             None => return Err(SessionError::Closed),
         },
     };
@@ -197,7 +201,7 @@ async fn serve_lane(
     let worker: String = join.worker.chars().take(64).collect();
     // Membership is Critical: counted, and never shed.
     let admitted = hub.stats.tracker.try_acquire(FrameKind::Join.class().priority());
-    let welcomed = welcome(hub, lane, join, peer);
+    let welcomed = welcome(hub, lane, join, (peer, certificate.as_ref()));
     drop(admitted);
     match welcomed {
         Err(unwelcome) => {

@@ -3,7 +3,7 @@ use super::hub::WorkerHub;
 use super::roster::WorkerName;
 use super::session_event::SessionEvent;
 use super::worker_session::WorkerSession;
-use crate::config::TokenDigest;
+use crate::http::tls::PeerCertificate;
 use crate::tasks::session::{
     FrameReader, FrameWriter, Join, JoinAnswer, Lane, SessionError, Welcome, WorkerState, decode,
 };
@@ -25,12 +25,44 @@ pub(super) struct Unwelcome {
     is_final: bool,
 }
 
+/// Checks the token and the certificate of a worker: one of both has to be that of a `[[worker]]`, if there are
+/// any, and both that of the same one.
+fn identify(
+    hub: &WorkerHub,
+    token: Option<&str>,
+    certificate: Option<&PeerCertificate>,
+) -> Result<(), (&'static str, &'static str)> {
+    let identities = &hub.identities;
+    if identities.is_empty() {
+        return Ok(());
+    }
+    let conflict = "token and client certificate are of different entries of [[worker]]";
+    let names = certificate.map_or(&[][..], PeerCertificate::names);
+    let certified = identities.certified_holder(names);
+    let certified = certified.map_err(|_| ("identity_conflict", conflict))?;
+    match (token, certified) {
+        (None, Some(_)) => Ok(()),
+        (None, None) => {
+            let message = "no token was given; set TIDEGATE_TOKEN to one of a [[worker]], or show the \
+                           client certificate of one with --cert and --cert-key";
+            Err(("token_missing", message))
+        }
+        (Some(token), certified) => match (identities.find(token.as_bytes()), certified) {
+            (None, _) => {
+                Err(("token_unknown", "the token is not one of a [[worker]] of this manager"))
+            }
+            (Some(one), Some(other)) if one != other => Err(("identity_conflict", conflict)),
+            (Some(_), _) => Ok(()),
+        },
+    }
+}
+
 /// Checks a join, and begins the session of a control connection.
 pub(super) fn welcome(
     hub: &WorkerHub,
     lane: Lane,
     join: Join,
-    peer: SocketAddr,
+    (peer, certificate): (SocketAddr, Option<&PeerCertificate>),
 ) -> Result<(Arc<WorkerSession>, u64), Unwelcome> {
     let refuse = |reason, message: String, is_final| Err(Unwelcome { reason, message, is_final });
     if join.version != SESSION_VERSION || join.lane != lane {
@@ -41,19 +73,8 @@ pub(super) fn welcome(
         );
         return refuse("unknown_version", message, true);
     }
-    let tokens = &hub.settings.tokens;
-    let shown = join.token.as_deref().map(|token| TokenDigest::of(token.as_bytes()));
-    match shown {
-        _ if tokens.is_empty() => {}
-        None => {
-            let message = "no token was given; set TIDEGATE_TOKEN to one of a [[worker]]";
-            return refuse("token_missing", message.to_owned(), true);
-        }
-        Some(token) if !tokens.contains(&token) => {
-            let message = "the token is not one of a [[worker]] of this manager";
-            return refuse("token_unknown", message.to_owned(), true);
-        }
-        Some(_) => {}
+    if let Err((reason, message)) = identify(hub, join.token.as_deref(), certificate) {
+        return refuse(reason, message.to_owned(), true);
     }
     let name = join.worker.clone();
     if !WorkerName::is_valid(&name) || hub.settings.reserved_names.contains(&name) {

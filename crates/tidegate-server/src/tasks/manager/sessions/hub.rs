@@ -3,7 +3,8 @@ use super::roster::{Roster, WORKERS_MAX, WorkerName};
 use super::session_event::SessionOutlet;
 use super::stats::Stats;
 use super::worker_session::WorkerSession;
-use crate::config::TokenDigest;
+use crate::config::Identity;
+use crate::http::admission::Tokens;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,6 +15,8 @@ use tidegate::signal::LevelConfigError;
 /// Workers by name, and what their sessions share.
 pub struct WorkerHub {
     pub(super) settings: HubSettings,
+    /// Entries of workers by their tokens and certificates.
+    pub(super) identities: Tokens<usize>,
     roster: Arc<Roster>,
     sessions: AtomicU64,
     pub(super) stats: Stats,
@@ -28,8 +31,8 @@ pub struct HubSettings {
     pub manager: String,
     /// Lease of executions: the longest silence of a session.
     pub lease: Duration,
-    /// Digests of the tokens of workers. Without any a worker needs none.
-    pub tokens: BTreeSet<TokenDigest>,
+    /// Tokens and certificates of workers. Without any a worker needs neither.
+    pub identities: Vec<Identity>,
     /// Names that no worker may have: those of other executors.
     pub reserved_names: BTreeSet<String>,
     /// Updates that may wait for the manager.
@@ -46,6 +49,13 @@ pub(in crate::tasks::manager) enum Told {
     Unknown(String),
 }
 
+fn identities(entries: &[Identity]) -> Tokens<usize> {
+    let tokens = entries.iter().map(|entry| entry.token).zip(0..);
+    let certificates = entries.iter().map(|entry| entry.certificate.clone()).zip(0..);
+    Tokens::new(tokens.filter_map(|(token, at)| Some((token?, at))))
+        .certified(certificates.filter_map(|(certificate, at)| Some((certificate?, at))))
+}
+
 // === impl WorkerHub ===
 
 impl WorkerHub {
@@ -60,6 +70,7 @@ impl WorkerHub {
     ) -> Result<Arc<Self>, LevelConfigError> {
         let (stats, roster) = (Stats::new(settings.updates_max)?, Arc::new(Roster::default()));
         let hub = Arc::new(Self {
+            identities: identities(&settings.identities),
             settings,
             roster: Arc::clone(&roster),
             sessions: AtomicU64::new(0),
