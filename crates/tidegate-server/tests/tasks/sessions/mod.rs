@@ -3,6 +3,7 @@
 mod bed;
 mod faults;
 mod joining;
+mod late_leases;
 mod manager_levels;
 mod peer_manager;
 mod peer_worker;
