@@ -21,22 +21,22 @@ fn short(folder: &TempFolder) -> Bed {
 }
 
 /// Code that prints its steps and counts them, for about so long.
-fn steps(count: u32, every_ms: u32) -> String {
+pub fn steps(count: u32, every_ms: u32) -> String {
     let step =
         |n| format!("print {n}\nprogress {{\"counters\": {{\"n\": {n}}}}}\nsleep {every_ms}ms\n");
     (1..=count).map(step).collect()
 }
 
 /// Output of [`steps`].
-fn printed(count: u32) -> String {
+pub fn printed(count: u32) -> String {
     (1..=count).map(|n| format!("{n}\n")).collect()
 }
 
-async fn running(bed: &Bed, id: &TaskId) {
+pub async fn running(bed: &Bed, id: &TaskId) {
     bed.until(id, |view| view.status == TaskStatus::Running).await;
 }
 
-fn started(worker: &SessionWorker) -> u64 {
+pub fn started(worker: &SessionWorker) -> u64 {
     worker.executor().counts().started
 }
 

@@ -4,6 +4,7 @@ mod bed;
 mod faults;
 mod joining;
 mod late_leases;
+mod long_faults;
 mod manager_levels;
 mod peer_manager;
 mod peer_worker;
