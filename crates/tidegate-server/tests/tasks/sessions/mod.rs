@@ -10,5 +10,6 @@ mod peer_manager;
 mod peer_worker;
 mod relay;
 mod running;
+mod signal_to_effect;
 mod truth;
 mod worker_levels;
