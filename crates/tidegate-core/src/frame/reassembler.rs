@@ -30,6 +30,11 @@ impl Reassembler {
         Self { limits, partial: Vec::new(), chunk: Bytes::new(), broken: None }
     }
 
+    /// Replaces the limits, from the next frame on: a peer that has proven its identity may send longer ones.
+    pub fn set_limits(&mut self, limits: FrameLimits) {
+        self.limits = limits;
+    }
+
     /// Adds a chunk, split anywhere and of any size: only frames are limited.
     ///
     /// Take all frames of a chunk before the next one is pushed: otherwise the rest is copied, and both are held.

@@ -2,8 +2,8 @@ use super::command::Reply;
 use super::view::{TaskList, TaskView};
 use crate::tasks::execution::CapacityReport;
 use std::time::Duration;
-use tidegate::capacity::{ExecutorAnswer, ExecutorId, LeaseAnswer, Ticket};
-use tidegate::ledger::SlotLease;
+use tidegate::capacity::{ExecutorAnswer, ExecutorId, Ticket};
+use tidegate::ledger::{Acquired, SlotLease};
 use tidegate::progress::Progress;
 use tidegate::store::StoreError;
 use tidegate::task::{ExecutionKey, OutputChunk, TaskState, TaskStatus};
@@ -37,10 +37,8 @@ pub(super) enum Event {
     LeaseAnswered {
         /// The task.
         ticket: Ticket,
-        /// ExecutorAnswer for the dispatcher.
-        answer: LeaseAnswer,
-        /// Lease, if granted.
-        lease: Option<SlotLease>,
+        /// Its answer; `None` when it could not be asked.
+        answer: Option<Acquired>,
     },
     /// Slots may have become free in the slot ledger.
     LedgerChanged,

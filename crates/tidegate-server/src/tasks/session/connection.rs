@@ -8,8 +8,12 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 /// Longest frame of a session: the longest code of a task is 2 MiB.
 const FRAME_BYTES_MAX: u32 = 4 << 20;
+/// Longest frame of a peer that has not joined: a token and a list of runtimes take a few KiB.
+const JOIN_BYTES_MAX: u32 = 16 << 10;
 /// Most bytes of one read.
 const READ_BYTES: usize = 64 << 10;
+/// Most bytes of one read from a peer that has not joined.
+const JOIN_READ_BYTES: usize = 4 << 10;
 
 /// Connection of a session, with TLS or without.
 pub trait SessionStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -47,14 +51,26 @@ pub fn encode<B: Serialize>(
 // === impl FrameReader ===
 
 impl FrameReader {
-    /// Reads frames from a connection.
+    /// Reads frames from a connection whose peer has joined.
     pub fn new(stream: impl AsyncRead + Send + 'static) -> Self {
-        let limits = FrameLimits { frame_bytes_max: FRAME_BYTES_MAX, ..FrameLimits::default() };
+        Self::joining(stream).joined()
+    }
+
+    /// Reads frames from a connection whose peer has not joined: only short ones, into little memory.
+    pub fn joining(stream: impl AsyncRead + Send + 'static) -> Self {
         Self {
             stream: Box::pin(stream),
-            frames: Reassembler::new(limits),
-            buffer: vec![0; READ_BYTES],
+            frames: Reassembler::new(limits(JOIN_BYTES_MAX)),
+            buffer: vec![0; JOIN_READ_BYTES],
         }
+    }
+
+    /// Accepts long frames too: the peer has joined.
+    #[must_use]
+    pub fn joined(mut self) -> Self {
+        self.frames.set_limits(limits(FRAME_BYTES_MAX));
+        self.buffer.resize(READ_BYTES, 0);
+        self
     }
 
     /// Next frame.
@@ -94,6 +110,10 @@ impl FrameReader {
             false => Err(SessionError::Unexpected { given: frame.kind, expected: kind.name() }),
         }
     }
+}
+
+fn limits(frame_bytes_max: u32) -> FrameLimits {
+    FrameLimits { frame_bytes_max, ..FrameLimits::default() }
 }
 
 /// Body of a frame.
@@ -192,6 +212,23 @@ mod tests {
         assert!(matches!(invalid, Err(SessionError::Body { kind: FrameKind::Execute, .. })));
         writer.write(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
         assert!(matches!(reader.next().await, Err(SessionError::Frame(_))));
+    }
+
+    #[tokio::test]
+    async fn long_frames_are_read_from_the_join_on() {
+        let body =
+            ExecuteBody { code: "x".repeat(JOIN_BYTES_MAX as usize), ..ExecuteBody::default() };
+        let dispatch = Dispatch { executes: vec![body], reserves: Vec::new() };
+        let mut frames = Vec::new();
+        encode(&mut frames, FrameKind::Join, &join()).unwrap();
+        encode(&mut frames, FrameKind::Execute, &dispatch).unwrap();
+        let mut joining = FrameReader::joining(std::io::Cursor::new(frames.clone()));
+        joining.next_of::<Join>(FrameKind::Join).await.unwrap();
+        let mut joined = joining.joined();
+        assert_eq!(joined.next_of::<Dispatch>(FrameKind::Execute).await.unwrap(), dispatch);
+        let mut never = FrameReader::joining(std::io::Cursor::new(frames));
+        never.next_of::<Join>(FrameKind::Join).await.unwrap();
+        assert!(matches!(never.next().await, Err(SessionError::Frame(_))));
     }
 
     #[test]

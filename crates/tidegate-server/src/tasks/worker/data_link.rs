@@ -48,10 +48,13 @@ pub(super) trait UpdateQueue: Send + Sync {
     /// Queues a message, and returns the one that was refused or displaced, if any.
     fn queue(&self, class: MessageClass, message: Outgoing) -> Option<Outgoing>;
 
-    /// State of the queue, once it was used.
+    /// State of the queue of data, once it was used.
     fn stats(&self) -> Option<DestinationQueueStats>;
 
-    /// Messages that it can take before it has to drop one.
+    /// Ends that wait.
+    fn ends_waiting(&self) -> u64;
+
+    /// Messages of data that it can take before it has to drop one.
     fn room(&self) -> u64;
 }
 

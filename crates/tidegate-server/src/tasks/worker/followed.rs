@@ -35,6 +35,10 @@ struct Following {
     /// Offset of the output that the manager has.
     acked: u64,
     mark: Mark,
+    /// Time of its last flush.
+    queued: Duration,
+    /// Its end has a queue of its own, and is in it or was sent by it.
+    is_ending: bool,
     watcher: AbortHandle,
 }
 
@@ -84,10 +88,17 @@ impl Followed {
             Some(following) => {
                 let lacks = acked < following.acked;
                 following.acked = acked;
+                following.is_ending &= !lacks;
                 lacks
             }
             None => {
-                let following = Following { acked, mark: Mark::Clean, watcher: watch() };
+                let following = Following {
+                    acked,
+                    mark: Mark::Clean,
+                    queued: Duration::ZERO,
+                    is_ending: false,
+                    watcher: watch(),
+                };
                 inner.executions.insert(key.clone(), following);
                 false
             }
@@ -105,6 +116,7 @@ impl Followed {
         let mut inner = self.lock();
         let Inner { executions, dirty, since, counts } = &mut *inner;
         let Some(following) = executions.get_mut(key) else { return false };
+        following.is_ending |= is_end;
         match following.mark {
             Mark::Clean if is_end => {
                 following.mark = Mark::Queued;
@@ -158,9 +170,33 @@ impl Followed {
         for key in &keys {
             if let Some(following) = executions.get_mut(key) {
                 following.mark = Mark::Queued;
+                following.queued = now;
             }
         }
         keys
+    }
+
+    /// Time at which a flush has queued the change of an execution that waits in the queue.
+    pub(super) fn queued_at(&self, key: &ExecutionKey) -> Option<Duration> {
+        let inner = self.lock();
+        let following = inner.executions.get(key)?;
+        (following.mark == Mark::Queued).then_some(following.queued)
+    }
+
+    /// True when the update of an execution is left to the queue of ends.
+    pub(super) fn is_ending(&self, key: &ExecutionKey) -> bool {
+        self.lock().executions.get(key).is_some_and(|following| following.is_ending)
+    }
+
+    /// Takes an update back that could not be queued or sent: a flush sends it, with the end if it had that.
+    pub(super) fn take_back(&self, key: &ExecutionKey, level: BackpressureLevel, now: Duration) {
+        if let Some(following) = self.lock().executions.get_mut(key) {
+            following.is_ending = false;
+            if following.mark == Mark::Queued {
+                following.mark = Mark::Clean;
+            }
+        }
+        self.mark(key, false, level, now);
     }
 
     /// Begins to send an execution: later changes need another send. Returns the offset of the output that the
@@ -297,6 +333,21 @@ mod tests {
             assert!(followed.mark(&key("c@1"), true, level, at(1)), "{level}");
             assert_eq!(followed.waiting().updates, 0, "{level}");
         }
+    }
+
+    /// Its newest state, with the end, would be sent by both queues.
+    #[tokio::test]
+    async fn an_end_is_left_to_its_queue_until_that_gives_it_back() {
+        let followed = followed(&["a@1"]).await;
+        followed.mark(&key("a@1"), false, Clear, at(1));
+        followed.take(9, at(2));
+        assert_eq!(followed.queued_at(&key("a@1")), Some(at(2)));
+        assert!(!followed.is_ending(&key("a@1")));
+        assert!(followed.mark(&key("a@1"), true, Clear, at(3)));
+        assert!(followed.is_ending(&key("a@1")));
+        followed.take_back(&key("a@1"), Clear, at(4));
+        assert!(!followed.is_ending(&key("a@1")), "a flush sends it now");
+        assert_eq!((followed.waiting().updates, followed.queued_at(&key("a@1"))), (1, None));
     }
 
     #[tokio::test]

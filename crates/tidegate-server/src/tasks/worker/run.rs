@@ -1,5 +1,6 @@
 use super::control::obey;
 use super::shared::{Connected, Shared};
+use crate::tasks::execution::CapacityReport;
 use crate::tasks::session::{
     FrameReader, FrameWriter, Join, JoinAnswer, Lane, SessionError, UpdateAck, Welcome,
 };
@@ -87,7 +88,7 @@ async fn join(
 ) -> Result<(FrameReader, FrameWriter, Welcome), SessionError> {
     let stream = shared.manager.connect(lane).await?;
     let (read, write) = tokio::io::split(stream);
-    let (mut reader, mut writer) = (FrameReader::new(read), FrameWriter::new(write));
+    let (mut reader, mut writer) = (FrameReader::joining(read), FrameWriter::new(write));
     let join = Join {
         version: SESSION_VERSION,
         lane,
@@ -96,12 +97,14 @@ async fn join(
         session,
         token: shared.token.clone(),
         software: concat!("tidegate/", env!("CARGO_PKG_VERSION")).to_owned(),
-        capacity: (lane == Lane::Control).then(|| shared.executor.capacity()),
+        // Without the executions, which a join has no room for: the answer to the first lease has them.
+        capacity: (lane == Lane::Control)
+            .then(|| CapacityReport { executions: None, ..shared.executor.capacity() }),
     };
     writer.send(FrameKind::Join, &join).await?;
     let answer = timeout(JOIN_TIMEOUT, reader.next_of::<JoinAnswer>(FrameKind::Join)).await;
     match answer.map_err(|_| SessionError::Timeout(JOIN_TIMEOUT))?? {
-        JoinAnswer::Welcome(welcome) => Ok((reader, writer, welcome)),
+        JoinAnswer::Welcome(welcome) => Ok((reader.joined(), writer, welcome)),
         JoinAnswer::Refused { reason, message, is_final } => {
             Err(SessionError::Refused { reason, message, is_final })
         }

@@ -30,9 +30,16 @@ pub(super) struct Shared {
     pub(super) draining: watch::Sender<bool>,
     pub(super) connected: watch::Sender<Connected>,
     queue: OnceLock<Box<dyn UpdateQueue>>,
-    board: Mutex<SignalBoard<(String, u16)>>,
+    signals: Mutex<Signals>,
     machine: Mutex<Machine>,
     started: Instant,
+}
+
+/// Signals of the managers.
+struct Signals {
+    board: SignalBoard<(String, u16)>,
+    /// Time at which a manager has last asked for a slower pace.
+    slowed: Duration,
 }
 
 /// Connection of a worker to its manager.
@@ -66,7 +73,10 @@ impl Shared {
             draining: watch::Sender::new(false),
             connected: watch::Sender::new(Connected::default()),
             queue: OnceLock::new(),
-            board: Mutex::new(SignalBoard::new(MANAGERS_MAX)),
+            signals: Mutex::new(Signals {
+                board: SignalBoard::new(MANAGERS_MAX),
+                slowed: Duration::ZERO,
+            }),
             machine: Mutex::new(Machine::default()),
             started: Instant::now(),
         }
@@ -88,37 +98,54 @@ impl Shared {
         self.started.checked_add(at).unwrap_or_else(|| Instant::now() + Duration::from_secs(3_600))
     }
 
-    fn board(&self) -> MutexGuard<'_, SignalBoard<(String, u16)>> {
+    fn signals(&self) -> MutexGuard<'_, Signals> {
         // No holder panics.
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the manager's signal, and wakes the flush loop: a lower level ends its wait.
     pub(super) fn record_signal(&self, signal: BackpressureSignal) {
-        let before = self.level();
-        self.board().record(self.manager.destination(), signal, self.now());
-        if self.level() != before {
-            tracing::info!(manager = %self.manager, from = %before, to = %self.level(), "backpressure level");
+        let now = self.now();
+        let (before, after) = {
+            let mut signals = self.signals();
+            let before = signals.board.current(now);
+            signals.board.record(self.manager.destination(), signal, now);
+            let after = signals.board.current(now);
+            if after.level > before.level || after.delay_ms > before.delay_ms {
+                signals.slowed = now;
+            }
+            (before.level, after.level)
+        };
+        if after != before {
+            tracing::info!(manager = %self.manager, from = %before, to = %after, "backpressure level");
         }
         self.followed.changed.notify_one();
     }
 
     /// Forgets the signal of the manager, whose session has ended: the next one begins without.
     pub(super) fn forget_signal(&self) {
-        self.board().forget(&self.manager.destination());
+        self.signals().board.forget(&self.manager.destination());
         self.followed.changed.notify_one();
     }
 
     /// Highest signal of all managers that still holds.
     pub(super) fn signal(&self) -> BackpressureSignal {
-        self.board().current(self.now())
+        self.signals().board.current(self.now())
     }
 
     pub(super) fn level(&self) -> BackpressureLevel {
         self.signal().level
     }
 
-    /// Queues the update of an execution. An end goes by the control lane of the queue, which data can't fill.
+    /// True when a manager has asked for a slower pace since this update was queued, and still does.
+    pub(super) fn has_slowed_since_queued(&self, key: &ExecutionKey) -> bool {
+        let Some(queued) = self.followed.queued_at(key) else { return false };
+        let signals = self.signals();
+        queued < signals.slowed && signals.board.current(self.now()).level > BackpressureLevel::None
+    }
+
+    /// Queues the update of an execution. An end has a queue of its own, which data
+    /// can't fill.
     pub(super) fn queue_update(&self, key: ExecutionKey, is_end: bool) {
         let class = if is_end { MessageClass::Control } else { MessageClass::Data };
         self.queue(class, Outgoing::Update(key));
@@ -135,8 +162,7 @@ impl Shared {
     pub(super) fn lost(&self, message: Option<Outgoing>) {
         match message {
             Some(Outgoing::Update(key)) => {
-                self.followed.begin_send(&key);
-                self.followed.mark(&key, false, self.level(), self.now());
+                self.followed.take_back(&key, self.level(), self.now());
             }
             Some(Outgoing::Stats) => self.followed.count_dropped(MessageClass::Data),
             Some(Outgoing::Debug) => self.followed.count_dropped(MessageClass::Telemetry),
@@ -179,10 +205,11 @@ impl Shared {
             merged: counts.merged,
             delayed: counts.delayed,
             dropped: counts.dropped,
-            queued: stats.as_ref().map_or(0, |stats| {
-                let queue = &stats.queue;
-                (queue.primary_size + queue.overflow_size + queue.control_size) as u64
-            }),
+            queued: self.queue.get().map_or(0, |queue| queue.ends_waiting())
+                + stats.as_ref().map_or(0, |stats| {
+                    let queue = &stats.queue;
+                    (queue.primary_size + queue.overflow_size + queue.control_size) as u64
+                }),
             retried: stats.as_ref().map_or(0, |stats| stats.sender.total_retried),
         }
     }

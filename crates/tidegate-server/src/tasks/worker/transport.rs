@@ -7,8 +7,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegate::frame::FrameKind;
 use tidegate::outbox::{
-    Delivery, DestinationQueueStats, Failure, HandBack, OutgoingConfig, OutgoingConfigError,
-    OutgoingRequestManager, QueueConfig, Safety, Transport, Undelivered,
+    Delivery, Destination, DestinationQueueStats, Failure, HandBack, OutgoingConfig,
+    OutgoingConfigError, OutgoingRequestManager, QueueConfig, Safety, Transport, Undelivered,
 };
 use tidegate::signal::BackpressureLevel;
 use tidegate::task::ExecutionKey;
@@ -22,10 +22,19 @@ const OUTPUT_BYTES_MAX: usize = 1 << 20;
 /// Longest time to write a batch and to receive its acknowledgement.
 const ACK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Queue to the manager of a worker, and its sender.
+/// Queues to the manager of a worker, and their senders.
 pub(super) struct ManagerQueue {
     outbox: OutgoingRequestManager<DataTransport>,
-    destination: (String, u16),
+    data: UpdateLane,
+    ends: UpdateLane,
+}
+
+/// Queue to a manager. A sender waits for the acknowledgement of its batch, so ends have a queue and a sender of
+/// their own: they wait for no acknowledgement of data.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct UpdateLane {
+    manager: (String, u16),
+    has_ends: bool,
 }
 
 /// Sends batches of updates by the data connection.
@@ -55,20 +64,27 @@ impl ManagerQueue {
     ) -> Result<(Self, HandBack<DataTransport>), OutgoingConfigError> {
         let transport = DataTransport { shared: Arc::downgrade(shared) };
         let (outbox, hand_back) = OutgoingRequestManager::new(transport, outgoing_config())?;
-        Ok((Self { outbox, destination: shared.manager.destination() }, hand_back))
+        let lane = |has_ends| UpdateLane { manager: shared.manager.destination(), has_ends };
+        Ok((Self { outbox, data: lane(false), ends: lane(true) }, hand_back))
     }
 }
 
 impl UpdateQueue for ManagerQueue {
     fn queue(&self, class: MessageClass, message: Outgoing) -> Option<Outgoing> {
-        match self.outbox.enqueue(&self.destination, class, message) {
+        let lane = if class == MessageClass::Control { &self.ends } else { &self.data };
+        match self.outbox.enqueue(lane, class, message) {
             Ok(put) => put.dropped,
             Err(refused) => Some(refused.message),
         }
     }
 
     fn stats(&self) -> Option<DestinationQueueStats> {
-        self.outbox.stats_of(&self.destination)
+        self.outbox.stats_of(&self.data)
+    }
+
+    fn ends_waiting(&self) -> u64 {
+        let stats = self.outbox.stats_of(&self.ends);
+        stats.map_or(0, |stats| stats.queue.control_size as u64)
     }
 
     fn room(&self) -> u64 {
@@ -78,10 +94,22 @@ impl UpdateQueue for ManagerQueue {
     }
 }
 
+// === impl UpdateLane ===
+
+impl Destination for UpdateLane {
+    fn host(&self) -> String {
+        self.manager.0.clone()
+    }
+
+    fn port(&self) -> u16 {
+        self.manager.1
+    }
+}
+
 // === impl DataTransport ===
 
 impl Transport for DataTransport {
-    type Destination = (String, u16);
+    type Destination = UpdateLane;
     type Message = Outgoing;
     type Reply = ();
     type Error = SessionError;
@@ -90,22 +118,19 @@ impl Transport for DataTransport {
         BATCH_MAX
     }
 
-    async fn send(
-        &self,
-        _destination: &(String, u16),
-        batch: &[Outgoing],
-    ) -> Delivery<(), SessionError> {
+    async fn send(&self, lane: &UpdateLane, batch: &[Outgoing]) -> Delivery<(), SessionError> {
         let Some(shared) = self.shared.upgrade() else {
             return Err(Undelivered::all(Failure::Final, SessionError::Closed));
         };
         // The batch has left the queue, which has room for others now.
         shared.followed.changed.notify_one();
-        deliver(&shared, batch).await.map(|()| vec![(); batch.len()])
+        deliver(&shared, lane.has_ends, batch).await.map(|()| vec![(); batch.len()])
     }
 }
 
 async fn deliver(
     shared: &Arc<Shared>,
+    has_ends: bool,
     batch: &[Outgoing],
 ) -> Result<(), Undelivered<(), SessionError>> {
     let until = Instant::now() + ACK_TIMEOUT;
@@ -114,7 +139,7 @@ async fn deliver(
     let Some(mut connection) = link.take() else {
         return Err(Undelivered::all(Failure::Unreachable, SessionError::Closed));
     };
-    let encoded = match encode_batch(shared, batch, connection.seq) {
+    let encoded = match encode_batch(shared, has_ends, batch, connection.seq) {
         Ok(encoded) => encoded,
         Err(error) => {
             *link = Some(connection);
@@ -147,15 +172,21 @@ async fn deliver(
     };
     for (key, after, next) in &encoded.positions {
         shared.followed.acked(key, *after, *next);
-        // Progress that the manager refused goes with a later probe.
-        if refused > refused_before {
+        // Progress that the manager refused goes with a later probe. That of an end is never refused: what was
+        // meanwhile is of a batch beside it.
+        if refused > refused_before && !has_ends {
             shared.followed.mark(key, false, BackpressureLevel::Reject, shared.now());
         }
     }
     Ok(())
 }
 
-fn encode_batch(shared: &Shared, batch: &[Outgoing], seq: u64) -> Result<Encoded, SessionError> {
+fn encode_batch(
+    shared: &Shared,
+    has_ends: bool,
+    batch: &[Outgoing],
+    seq: u64,
+) -> Result<Encoded, SessionError> {
     let mut encoded = Encoded { frames: Vec::new(), positions: Vec::new(), batches: 0 };
     let mut updates = UpdateBatch::default();
     let (mut seen, mut bytes) = (BTreeSet::new(), 0);
@@ -176,6 +207,13 @@ fn encode_batch(shared: &Shared, batch: &[Outgoing], seq: u64) -> Result<Encoded
             Outgoing::Stats => encode(&mut encoded.frames, FrameKind::Stats, &shared.stats())?,
             Outgoing::Debug => encode(&mut encoded.frames, FrameKind::Debug, &shared.debug())?,
             Outgoing::Update(key) if !seen.insert(key) => {}
+            Outgoing::Update(key) if !has_ends && shared.followed.is_ending(key) => {
+                shared.followed.begin_send(key);
+            }
+            // Queued before the manager asked for a slower pace: it has to follow that.
+            Outgoing::Update(key) if !has_ends && shared.has_slowed_since_queued(key) => {
+                shared.lost(Some(message.clone()));
+            }
             Outgoing::Update(key) => {
                 let Some(after) = shared.followed.begin_send(key) else { continue };
                 let Some(view) = shared.executor.peek(key, after) else {
@@ -248,11 +286,11 @@ mod tests {
         let (near, _far) = tokio::io::duplex(16);
         let number = shared.data.attach(FrameWriter::new(near)).await;
         let began = Instant::now();
-        let error = deliver(&shared, &batch).await.unwrap_err();
+        let error = deliver(&shared, false, &batch).await.unwrap_err();
         assert!(matches!(error.error, SessionError::Timeout(_)), "{:?}", error.error);
         assert!(began.elapsed() < outgoing_config().attempt_timeout, "before the sender gives up");
         shared.data.broken(number).await;
-        let next = deliver(&shared, &batch).await.unwrap_err();
+        let next = deliver(&shared, false, &batch).await.unwrap_err();
         assert!(matches!(next.failure, Failure::Unreachable), "nothing follows half a frame");
     }
 
@@ -262,9 +300,10 @@ mod tests {
         tokio::task::yield_now().await;
         let (near, _far) = tokio::io::duplex(16);
         shared.data.attach(FrameWriter::new(near)).await;
-        let given_up = tokio::time::timeout(Duration::from_secs(1), deliver(&shared, &batch)).await;
+        let given_up =
+            tokio::time::timeout(Duration::from_secs(1), deliver(&shared, false, &batch)).await;
         assert!(given_up.is_err());
-        let next = deliver(&shared, &batch).await.unwrap_err();
+        let next = deliver(&shared, false, &batch).await.unwrap_err();
         assert!(matches!(next.failure, Failure::Unreachable));
     }
 
@@ -275,7 +314,8 @@ mod tests {
         let (near, _far) = tokio::io::duplex(16);
         shared.data.attach(FrameWriter::new(near)).await;
         let sending = Arc::clone(&shared);
-        let delivering = tokio::spawn(async move { deliver(&sending, &batch).await.is_ok() });
+        let delivering =
+            tokio::spawn(async move { deliver(&sending, false, &batch).await.is_ok() });
         tokio::time::sleep(Duration::from_secs(1)).await;
         let began = Instant::now();
         shared.data.detach().await;
@@ -289,7 +329,7 @@ mod tests {
         let (near, far) = tokio::io::duplex(16);
         drop(far);
         let first = shared.data.attach(FrameWriter::new(near)).await;
-        assert!(deliver(&shared, &batch).await.is_err());
+        assert!(deliver(&shared, false, &batch).await.is_err());
         shared.data.broken(first).await;
         let (near, _far) = tokio::io::duplex(16);
         let second = shared.data.attach(FrameWriter::new(near)).await;
@@ -306,7 +346,8 @@ mod tests {
         shared.data.attach(FrameWriter::new(near)).await;
         let mut reader = FrameReader::new(far);
         let sending = Arc::clone(&shared);
-        let delivering = tokio::spawn(async move { deliver(&sending, &batch).await.is_ok() });
+        let delivering =
+            tokio::spawn(async move { deliver(&sending, false, &batch).await.is_ok() });
         let sent: UpdateBatch = reader.next_of(FrameKind::Progress).await.unwrap();
         shared.data.acked(&ack(sent.seq - 1, 1));
         shared.data.acked(&ack(sent.seq, 0));

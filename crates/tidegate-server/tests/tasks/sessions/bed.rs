@@ -3,7 +3,7 @@ use crate::node::{named, spec};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate::ledger::MemoryLedger;
+use tidegate::ledger::{Ledger, MemoryLedger};
 use tidegate::task::{TaskId, TaskSpec};
 use tidegate::tasks::FjallTaskStore;
 use tidegate_server::config::{Identity, TokenDigest};
@@ -50,6 +50,17 @@ impl Default for BedSettings {
 
 impl Bed {
     pub fn start(folder: &TempFolder, settings: BedSettings) -> Self {
+        let manager = ManagerSettings { lease: settings.lease, ..ManagerSettings::default() };
+        Self::start_with(folder, settings, manager, Arc::new(MemoryLedger::new()))
+    }
+
+    /// A manager with these settings and this slot ledger.
+    pub fn start_with<L: Ledger>(
+        folder: &TempFolder,
+        settings: BedSettings,
+        manager_settings: ManagerSettings,
+        ledger: Arc<L>,
+    ) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let manager_runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let path = folder.path().join("tasks");
@@ -69,9 +80,6 @@ impl Bed {
             updates_max: settings.updates_max,
         };
         let executors = ManagerExecutors { targets: Vec::new(), workers: Some((port, hub)) };
-        let manager_settings =
-            ManagerSettings { lease: settings.lease, ..ManagerSettings::default() };
-        let ledger = Arc::new(MemoryLedger::new());
         let grace = Duration::from_secs(30);
         let manager = Manager::start(
             manager_settings,
@@ -88,6 +96,11 @@ impl Bed {
     /// Runs a test, for a bounded time.
     pub fn run<T>(&self, test: impl Future<Output = T>) -> T {
         self.runtime.block_on(async { timeout(LONGEST, test).await.expect("in time") })
+    }
+
+    /// Runs a test that takes so long by itself.
+    pub fn run_for<T>(&self, time: Duration, test: impl Future<Output = T>) -> T {
+        self.runtime.block_on(async { timeout(time + LONGEST, test).await.expect("in time") })
     }
 
     pub fn hub(&self) -> &Arc<WorkerHub> {

@@ -230,6 +230,80 @@ fn a_connection_that_says_nothing_is_closed_after_its_time() {
     });
 }
 
+/// The length of a frame is believed before its bytes come: it must not be a stranger's that is kept for long.
+#[test]
+fn a_join_longer_than_any_is_refused_by_its_length() {
+    let folder = TempFolder::new("join-long");
+    let bed = Bed::start(&folder, BedSettings { token: Some("secret"), ..BedSettings::default() });
+    bed.run(async {
+        for lane in [Lane::Control, Lane::Data] {
+            let software = "x".repeat(64 << 10);
+            let long = Join { software, lane, ..control_join("w1", 1, 1) };
+            let mut frame = Vec::new();
+            encode(&mut frame, FrameKind::Join, &long).unwrap();
+            // Its header alone, so that the manager could wait for the rest as for a silent one.
+            let preamble = lane.preamble();
+            let header = [&preamble[..], &frame[..7]].concat();
+            tokio::select! {
+                biased;
+                _ = closed_after(bed.address, &preamble) => panic!("a silent one is first"),
+                _ = closed_after(bed.address, &header) => {}
+            }
+        }
+    });
+}
+
+/// A deadline for each part would give a stranger three times as long.
+#[test]
+fn a_join_has_one_deadline_however_it_drips() {
+    let folder = TempFolder::new("join-drips");
+    let bed = Bed::start(&folder, BedSettings::default());
+    bed.run(async {
+        let mut drips = TcpStream::connect(bed.address).await.unwrap();
+        let preamble = Lane::Control.preamble();
+        drips.write_all(&preamble[..3]).await.unwrap();
+        sleep(Duration::from_secs(2)).await;
+        let silent = closed_after(bed.address, &preamble);
+        let dripping = async {
+            sleep(Duration::from_secs(1)).await;
+            drips.write_all(&preamble[3..]).await.unwrap();
+            drips.read_to_end(&mut Vec::new()).await
+        };
+        tokio::select! {
+            biased;
+            _ = silent => panic!("the one that came later has the later deadline"),
+            _ = dripping => {}
+        }
+    });
+}
+
+/// A token is worth nothing if whoever has none can keep its owner out.
+#[test]
+fn strangers_that_say_nothing_do_not_keep_a_worker_out() {
+    let folder = TempFolder::new("join-crowd");
+    let bed = Bed::start(&folder, BedSettings { token: Some("secret"), ..BedSettings::default() });
+    bed.run(async {
+        // Twice as many as may wait to join.
+        let mut strangers = tokio::task::JoinSet::new();
+        for nth in 0..512 {
+            let lane = [Lane::Control, Lane::Data][nth % 2];
+            let mut tcp = TcpStream::connect(bed.address).await.unwrap();
+            tcp.write_all(&lane.preamble()).await.unwrap();
+            strangers.spawn(async move { tcp.read_to_end(&mut Vec::new()).await });
+        }
+        let last = strangers.len();
+        let worker = worker_with("w1", 1, bed.address, Some("secret"));
+        until(|| worker.link().manager.is_some()).await;
+        let mut closed = 0;
+        while strangers.try_join_next().is_some() {
+            closed += 1;
+        }
+        // Those that waited behind it are still there, and those before it are not.
+        assert!((256..last).contains(&closed), "{closed} of {last}");
+        runs_a_task(&bed, "a").await;
+    });
+}
+
 /// A lease would be long enough to lose all tasks that run there.
 #[test]
 fn a_worker_that_does_not_read_its_control_lane_is_given_up_before_the_lease() {

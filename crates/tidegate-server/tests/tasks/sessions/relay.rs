@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
+use tidegate::rng::Rng;
 use tidegate_server::tasks::session::{Lane, PREAMBLE_BYTES};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
@@ -27,6 +28,12 @@ struct LaneFaults {
     refuses: AtomicBool,
     frozen: watch::Sender<bool>,
     delay_ms: AtomicU64,
+    /// Pieces of a thousand that are lost.
+    lost: AtomicU64,
+    /// Random streams so far, one for each connection and way.
+    streams: AtomicU64,
+    /// Pieces that were lost, each time counted.
+    losses: AtomicU64,
     /// Rises with each cut.
     cuts: watch::Sender<u64>,
     /// Rises with each cut that the manager does not notice.
@@ -86,12 +93,27 @@ impl Relay {
         self.lane(lane).delay_ms.store(delay_ms, Ordering::SeqCst);
     }
 
-    /// Ends refusals, freezes and delays of both lanes.
+    /// Loses so many of a thousand pieces of a lane, each way, as a peer over TCP sees it: the piece comes when it
+    /// has been sent again, after 200 ms and twice as long for each time that it is lost again, and everything
+    /// after it waits. From a fixed seed.
+    pub fn lose(&self, lane: Lane, of_1000: u64) {
+        self.lane(lane).lost.store(of_1000, Ordering::SeqCst);
+    }
+
+    /// Ends refusals, freezes, delays and losses of both lanes.
     pub fn heal(&self) {
         for lane in &*self.lanes {
             lane.refuses.store(false, Ordering::SeqCst);
             lane.delay_ms.store(0, Ordering::SeqCst);
+            lane.lost.store(0, Ordering::SeqCst);
             lane.frozen.send_replace(false);
+        }
+    }
+
+    /// Freezes both lanes, also new connections: neither side is told.
+    pub fn swallow(&self) {
+        for lane in [Lane::Control, Lane::Data] {
+            self.freeze(lane);
         }
     }
 
@@ -101,6 +123,11 @@ impl Relay {
             self.refuse(lane);
             self.cut(lane);
         }
+    }
+
+    /// Losses of both lanes since the start.
+    pub fn losses(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.losses.load(Ordering::SeqCst)).sum()
     }
 
     /// Connections of a lane since the start.
@@ -124,10 +151,25 @@ impl LaneFaults {
             refuses: AtomicBool::new(false),
             frozen: watch::Sender::new(false),
             delay_ms: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            streams: AtomicU64::new(0),
+            losses: AtomicU64::new(0),
             cuts: watch::Sender::new(0),
             half_cuts: watch::Sender::new(0),
             opened: AtomicUsize::new(0),
         }
+    }
+
+    /// Time until a piece that is lost has been sent again; 0 for most.
+    fn lost_for_ms(&self, rng: &Rng) -> u64 {
+        const TIMEOUT_MS: u64 = 200;
+        let lost = self.lost.load(Ordering::SeqCst) as f64 / 1_000.0;
+        let (mut waited_ms, mut next_ms) = (0, TIMEOUT_MS);
+        while rng.fraction() < lost && next_ms <= 8 * TIMEOUT_MS {
+            self.losses.fetch_add(1, Ordering::SeqCst);
+            (waited_ms, next_ms) = (waited_ms + next_ms, 2 * next_ms);
+        }
+        waited_ms
     }
 }
 
@@ -176,6 +218,7 @@ async fn serve(mut worker: TcpStream, manager: SocketAddr, lanes: Arc<[LaneFault
 async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, lane: &LaneFaults) {
     let (pieces, mut due) = mpsc::channel::<(Instant, Vec<u8>)>(ON_THE_WAY_MAX);
     let mut frozen = lane.frozen.subscribe();
+    let rng = Rng::stream(Some(7), lane.streams.fetch_add(1, Ordering::SeqCst));
     let reading = async move {
         let mut buffer = vec![0; PIECE_BYTES];
         loop {
@@ -183,7 +226,8 @@ async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, lane: &LaneFaults) 
             let Ok(read @ 1..) = from.read(&mut buffer).await else { return };
             // A freeze that began meanwhile holds these back too.
             let _ = frozen.wait_for(|frozen| !frozen).await;
-            let at = Instant::now() + Duration::from_millis(lane.delay_ms.load(Ordering::SeqCst));
+            let delay_ms = lane.delay_ms.load(Ordering::SeqCst) + lane.lost_for_ms(&rng);
+            let at = Instant::now() + Duration::from_millis(delay_ms);
             if pieces.send((at, buffer[..read].to_vec())).await.is_err() {
                 return;
             }

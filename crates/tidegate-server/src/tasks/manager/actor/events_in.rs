@@ -23,13 +23,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             }
             Event::Listed { page, status, reply } => self.listed(page, status, reply),
             Event::Adopted(records) => records.into_iter().for_each(|record| self.adopted(record)),
-            Event::LeaseAnswered { ticket, answer, lease } => {
-                if let Some(lease) = lease {
-                    self.lease_regained(ticket, lease);
-                }
-                let order = self.queue.leased(ticket, answer);
-                self.obey_all(order);
-            }
+            Event::LeaseAnswered { ticket, answer } => self.lease_answered(ticket, answer),
             Event::LedgerChanged => {
                 let orders = self.queue.ledger_changed();
                 self.obey_all(orders);

@@ -94,11 +94,6 @@ impl ExecutorRegistry {
         }
     }
 
-    /// Names of all executors, by id.
-    pub(super) fn names(&self) -> Vec<Box<str>> {
-        self.executors.iter().map(|executor| executor.name.clone()).collect()
-    }
-
     /// True when the executor of that name ends with this process.
     pub(super) fn is_local(&self, name: &str) -> bool {
         let find = |executor: &&KnownExecutor| &*executor.name == name;

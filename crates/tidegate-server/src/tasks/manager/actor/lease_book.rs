@@ -11,7 +11,8 @@ const SETTLED_AFTER: Duration = Duration::from_secs(15);
 #[derive(Default)]
 pub(super) struct LeaseBook {
     leases: BTreeMap<Ticket, SlotLease>,
-    /// Latest fences by executor, with the time of observation; those younger than `SETTLED_AFTER`.
+    /// Latest fences by executor, with the time of observation; those younger than `SETTLED_AFTER`. A fence is the
+    /// ledger's and not the executor's: an id that becomes another's may keep them.
     fences: HashMap<ExecutorId, VecDeque<(Duration, u64)>>,
 }
 
@@ -58,6 +59,44 @@ impl LeaseBook {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate::MessagePriority::Normal;
+    use tidegate::ledger::{Acquired, SlotLedger, SlotRequest};
+
+    fn granted(ledger: &mut SlotLedger, holder: &str, executor: &str, now: Duration) -> SlotLease {
+        let request = SlotRequest {
+            holder: holder.parse().unwrap(),
+            priority: Normal,
+            executors: vec![executor.into()],
+            ttl: Duration::from_secs(600),
+        };
+        match ledger.acquire(&request, now).unwrap() {
+            Acquired::Granted(lease) => lease,
+            waiting => panic!("{waiting:?}"),
+        }
+    }
+
+    /// The id of a worker that is gone becomes a new worker's, with the fences that were observed before.
+    #[test]
+    fn the_fences_of_a_reused_id_end_no_lease_on_its_way() {
+        let (mut book, mut ledger) = (LeaseBook::default(), SlotLedger::new(0));
+        let (reused, at) = (ExecutorId(0), Duration::from_secs);
+        ledger.declare("old", 2, at(0)).unwrap();
+        granted(&mut ledger, "a@1", "old", at(0));
+        book.observe_fence(reused, at(1), ledger.latest_fence());
+        // Of another manager: one before the observation, and two after it.
+        ledger.declare("new", 3, at(0)).unwrap();
+        let lost = granted(&mut ledger, "b@1", "new", at(2));
+        book.observe_fence(reused, at(3), ledger.latest_fence());
+        let runs = granted(&mut ledger, "c@1", "new", at(4));
+        let on_its_way = granted(&mut ledger, "d@1", "new", at(17));
+        // The new worker reports for the first time: nothing of b, which was sent 16 s ago and has not arrived.
+        let settled = book.settled_fence(reused, at(18)).unwrap();
+        assert_eq!(ledger.reconcile("new", std::slice::from_ref(&runs.holder), settled, at(18)), 1);
+        assert!(!ledger.renew(&lost, Duration::from_secs(9), at(18)));
+        assert!(ledger.renew(&runs, Duration::from_secs(9), at(18)));
+        assert!(ledger.renew(&on_its_way, Duration::from_secs(9), at(18)));
+        assert_eq!(ledger.held("old", at(18)), 1, "another executor's lease is none of it");
+    }
 
     #[test]
     fn a_fence_settles_after_its_time_and_is_returned_once() {

@@ -1,6 +1,6 @@
 use super::actor::Actor;
-use tidegate::capacity::{ExecutorId, Placement, Ticket};
-use tidegate::ledger::{Ledger, SlotLease, SlotRequest};
+use tidegate::capacity::{ExecutorId, LeaseAnswer, Placement, Ticket};
+use tidegate::ledger::{Acquired, Ledger, SlotLease, SlotRequest};
 use tidegate::task::ExecutionKey;
 use tidegate::tasks::TaskStore;
 
@@ -24,8 +24,30 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         let names = executors.iter().filter_map(|id| self.executors.link(*id));
         let names = names.map(|(name, _)| name).collect();
         if let Some(request) = self.slot_request(ticket, holder, names) {
-            self.ledger.acquire(ticket, request, self.executors.names());
+            self.ledger.acquire(ticket, request);
         }
+    }
+
+    /// Takes in the slot ledger's answer to a request.
+    pub(super) fn lease_answered(&mut self, ticket: Ticket, answer: Option<Acquired>) {
+        let answer = match answer {
+            // By its name: the id that the executor had at the request may be another's by now.
+            Some(Acquired::Granted(lease)) => match self.executors.find(&lease.executor) {
+                Some(executor) => {
+                    self.lease_regained(ticket, lease);
+                    LeaseAnswer::Granted(executor)
+                }
+                // Granted to an earlier process, or on a worker that has left.
+                None => {
+                    self.ledger.release(lease);
+                    LeaseAnswer::Unavailable
+                }
+            },
+            Some(Acquired::Waiting { .. }) => LeaseAnswer::Waiting,
+            None => LeaseAnswer::Unavailable,
+        };
+        let order = self.queue.leased(ticket, answer);
+        self.obey_all(order);
     }
 
     /// Releases the lease of a task that does not start, or withdraws its request.
@@ -84,13 +106,13 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         if !self.uses_ledger() {
             return;
         }
-        let settled = self.leases.settled_fence(id, self.queue.now());
         let Some((name, _)) = self.executors.link(id) else { return };
         let reported = self.executors.executions(id);
         let parsed = reported.unwrap_or_default().iter().filter_map(|text| text.parse().ok());
         // Attempts on their way to an executor hold their slots too.
         let running: Vec<ExecutionKey> = parsed.chain(self.leases.holders().cloned()).collect();
-        let settled = reported.and(settled);
+        // A fence is returned once: not to a report without executions, as a join has.
+        let settled = reported.and_then(|_| self.leases.settled_fence(id, self.queue.now()));
         self.ledger.declare(id, name, slots, running, settled);
     }
 

@@ -1,6 +1,6 @@
 use crate::tasks::manager::event::Event;
 use std::sync::Arc;
-use tidegate::capacity::{ExecutorId, LeaseAnswer, Ticket};
+use tidegate::capacity::{ExecutorId, Ticket};
 use tidegate::ledger::{Acquired, Ledger, SlotLease, SlotRequest};
 use tidegate::task::ExecutionKey;
 use tokio::sync::mpsc;
@@ -19,29 +19,18 @@ impl<L: Ledger> LedgerCalls<L> {
         Self { ledger, events }
     }
 
-    /// Requests a slot. `names` are all executors of this manager, by id.
-    pub fn acquire(&self, ticket: Ticket, request: SlotRequest, names: Vec<Box<str>>) {
+    /// Requests a slot.
+    pub fn acquire(&self, ticket: Ticket, request: SlotRequest) {
         let (ledger, events) = (Arc::clone(&self.ledger), self.events.clone());
         tokio::spawn(async move {
-            let (answer, lease) = match ledger.acquire(&request).await {
-                Ok(Acquired::Granted(lease)) => {
-                    let at = names.iter().position(|name| *name == lease.executor);
-                    match at.and_then(|at| u32::try_from(at).ok()) {
-                        Some(at) => (LeaseAnswer::Granted(ExecutorId(at)), Some(lease)),
-                        // Granted to an earlier process, on an executor that this one does not have.
-                        None => {
-                            let _ = ledger.release(&lease).await;
-                            (LeaseAnswer::Unavailable, None)
-                        }
-                    }
-                }
-                Ok(Acquired::Waiting { .. }) => (LeaseAnswer::Waiting, None),
+            let answer = match ledger.acquire(&request).await {
+                Ok(acquired) => Some(acquired),
                 Err(error) => {
                     tracing::warn!(%error, "slot ledger: can't acquire a slot");
-                    (LeaseAnswer::Unavailable, None)
+                    None
                 }
             };
-            let _ = events.send(Event::LeaseAnswered { ticket, answer, lease }).await;
+            let _ = events.send(Event::LeaseAnswered { ticket, answer }).await;
         });
     }
 

@@ -2,6 +2,8 @@ use super::consumer::consume_forever;
 use super::control::{serve_control, terms, welcome};
 use super::data::take_data;
 use super::hub::WorkerHub;
+use super::joining::{JOIN_TIMEOUT, JOINING_MAX, Joining, JoiningPlaces};
+use super::roster::WORKERS_MAX;
 use crate::http::port::AcceptErrors;
 use crate::http::tls::{PeerCertificate, TlsPort, reload_forever};
 use crate::http::wire;
@@ -12,20 +14,16 @@ use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener, TcpStream as StdTcpStream};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 use tidegate::frame::FrameKind;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
-use tokio::sync::{Semaphore, mpsc};
-use tokio::time::timeout;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Most connections at once: two for each worker, and some that have not joined.
-const CONNECTIONS_MAX: usize = 2 * 4_096 + 256;
+/// Most connections at once: two for each worker, and those that have not joined.
+const CONNECTIONS_MAX: usize = 2 * WORKERS_MAX + JOINING_MAX;
 /// Connections that may wait to be accepted; the system may allow fewer.
 const BACKLOG: i32 = 4_096;
-/// Longest time for the first bytes of a connection, its handshake and its join.
-const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Data connections on their way to their thread.
 const HANDED_OVER_MAX: usize = 256;
 
@@ -48,7 +46,8 @@ pub struct SessionPortError {
 struct Dialled {
     tcp: StdTcpStream,
     peer: SocketAddr,
-    permit: tokio::sync::OwnedSemaphorePermit,
+    joining: Joining,
+    permit: OwnedSemaphorePermit,
 }
 
 // === impl SessionPort ===
@@ -106,15 +105,19 @@ async fn accept_forever(
     data: mpsc::Sender<Dialled>,
 ) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = JoiningPlaces::default();
     let mut errors = AcceptErrors::new("workers");
     loop {
         // Closed only with the port.
         let Ok(permit) = Arc::clone(&slots).acquire_owned().await else { return };
+        let Some(place) = places.free().await else { return };
         match listener.accept().await {
             Ok((tcp, peer)) => {
                 let (hub, tls, data) = (Arc::clone(&hub), tls.clone(), data.clone());
+                let joining = place.taken();
                 tokio::spawn(async move {
-                    if let Err(error) = receive(hub, tls, data, (tcp, peer), permit).await {
+                    let served = receive(hub, tls, data, (tcp, peer), joining, permit).await;
+                    if let Err(error) = served {
                         tracing::debug!(%peer, %error, "a worker's connection ended");
                     }
                 });
@@ -130,22 +133,22 @@ async fn receive(
     tls: Option<Arc<TlsPort>>,
     data: mpsc::Sender<Dialled>,
     (mut tcp, peer): (TcpStream, SocketAddr),
-    permit: tokio::sync::OwnedSemaphorePermit,
+    mut joining: Joining,
+    permit: OwnedSemaphorePermit,
 ) -> Result<(), SessionError> {
     wire::prepare(&tcp)?;
     let mut preamble = [0; PREAMBLE_BYTES];
-    let read = timeout(JOIN_TIMEOUT, tcp.read_exact(&mut preamble)).await;
-    read.map_err(|_| SessionError::Timeout(JOIN_TIMEOUT))??;
+    joining.in_time(async { Ok(tcp.read_exact(&mut preamble).await?) }).await?;
     match Lane::of_preamble(preamble) {
         Some(Lane::Control) => {
-            let served = serve_lane(&hub, tls, Lane::Control, tcp, peer).await;
+            let served = serve_lane(&hub, tls, Lane::Control, (tcp, peer), joining).await;
             drop(permit);
             served
         }
         Some(Lane::Data) => {
             let tcp = tcp.into_std()?;
             // Fails only while the process ends.
-            let _ = data.send(Dialled { tcp, peer, permit }).await;
+            let _ = data.send(Dialled { tcp, peer, joining, permit }).await;
             Ok(())
         }
         None => {
@@ -161,11 +164,11 @@ async fn serve_data(
     tls: Option<Arc<TlsPort>>,
 ) {
     tokio::spawn(consume_forever(Arc::clone(&hub)));
-    while let Some(Dialled { tcp, peer, permit }) = dialled.recv().await {
+    while let Some(Dialled { tcp, peer, joining, permit }) = dialled.recv().await {
         let (hub, tls) = (Arc::clone(&hub), tls.clone());
         tokio::spawn(async move {
             let served = match TcpStream::from_std(tcp) {
-                Ok(tcp) => serve_lane(&hub, tls, Lane::Data, tcp, peer).await,
+                Ok(tcp) => serve_lane(&hub, tls, Lane::Data, (tcp, peer), joining).await,
                 Err(error) => Err(error.into()),
             };
             if let Err(error) = served {
@@ -180,9 +183,45 @@ async fn serve_lane(
     hub: &Arc<WorkerHub>,
     tls: Option<Arc<TlsPort>>,
     lane: Lane,
-    tcp: TcpStream,
-    peer: SocketAddr,
+    (tcp, peer): (TcpStream, SocketAddr),
+    mut joining: Joining,
 ) -> Result<(), SessionError> {
+    let (join, reader, mut writer, certificate) = joining.in_time(read_join(tls, tcp)).await?;
+    let worker: String = join.worker.chars().take(64).collect();
+    // Membership is Critical: counted, and never shed.
+    let admitted = hub.stats.tracker.try_acquire(FrameKind::Join.class().priority());
+    let welcomed = welcome(hub, lane, join, (peer, certificate.as_ref()));
+    drop(admitted);
+    match welcomed {
+        Err(unwelcome) => {
+            tracing::warn!(%peer, worker, reason = unwelcome.reason(), "a worker was refused");
+            joining.in_time(writer.send(FrameKind::Join, &unwelcome.answer())).await
+        }
+        Ok((session, id)) => {
+            drop(joining);
+            let mut reader = reader.joined();
+            match lane {
+                Lane::Control => {
+                    tracing::info!(%peer, worker, "worker connected");
+                    let served = serve_control(hub, &session, id, reader, writer).await;
+                    let reason = served.as_ref().err().map(ToString::to_string);
+                    tracing::info!(%peer, worker, reason, "worker disconnected");
+                    served
+                }
+                Lane::Data => {
+                    writer.send(FrameKind::Join, &terms(hub, id)).await?;
+                    take_data(hub, &session, id, &mut reader, &mut writer).await
+                }
+            }
+        }
+    }
+}
+
+/// Handshake and first frame of a connection, with the certificate of the worker if it has one.
+async fn read_join(
+    tls: Option<Arc<TlsPort>>,
+    tcp: TcpStream,
+) -> Result<(Join, FrameReader, FrameWriter, Option<PeerCertificate>), SessionError> {
     let mut certificate = None;
     let stream: Box<dyn SessionStream> = match tls {
         None => Box::new(tcp),
@@ -195,31 +234,7 @@ async fn serve_lane(
         },
     };
     let (read, write) = tokio::io::split(stream);
-    let (mut reader, mut writer) = (FrameReader::new(read), FrameWriter::new(write));
-    let join = timeout(JOIN_TIMEOUT, reader.next_of::<Join>(FrameKind::Join)).await;
-    let join = join.map_err(|_| SessionError::Timeout(JOIN_TIMEOUT))??;
-    let worker: String = join.worker.chars().take(64).collect();
-    // Membership is Critical: counted, and never shed.
-    let admitted = hub.stats.tracker.try_acquire(FrameKind::Join.class().priority());
-    let welcomed = welcome(hub, lane, join, (peer, certificate.as_ref()));
-    drop(admitted);
-    match welcomed {
-        Err(unwelcome) => {
-            tracing::warn!(%peer, worker, reason = unwelcome.reason(), "a worker was refused");
-            writer.send(FrameKind::Join, &unwelcome.answer()).await
-        }
-        Ok((session, id)) => match lane {
-            Lane::Control => {
-                tracing::info!(%peer, worker, "worker connected");
-                let served = serve_control(hub, &session, id, reader, writer).await;
-                let reason = served.as_ref().err().map(ToString::to_string);
-                tracing::info!(%peer, worker, reason, "worker disconnected");
-                served
-            }
-            Lane::Data => {
-                writer.send(FrameKind::Join, &terms(hub, id)).await?;
-                take_data(hub, &session, id, &mut reader, &mut writer).await
-            }
-        },
-    }
+    let (mut reader, writer) = (FrameReader::joining(read), FrameWriter::new(write));
+    let join = reader.next_of::<Join>(FrameKind::Join).await?;
+    Ok((join, reader, writer, certificate))
 }

@@ -8,6 +8,7 @@ mod control;
 mod data;
 mod dispatch;
 mod hub;
+mod joining;
 mod mirror;
 mod roster;
 mod session_event;
