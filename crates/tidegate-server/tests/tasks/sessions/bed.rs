@@ -64,6 +64,7 @@ impl Bed {
             tokens: tokens.into_iter().collect(),
             reserved_names: ["local".to_owned()].into(),
             updates_max: settings.updates_max,
+            ..HubSettings::default()
         };
         let executors = ManagerExecutors { targets: Vec::new(), workers: Some((port, hub)) };
         let manager_settings =

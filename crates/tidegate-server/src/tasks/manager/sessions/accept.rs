@@ -1,9 +1,10 @@
 use super::consumer::consume_forever;
-use super::control::{serve_control, terms, welcome};
+use super::control::{check_node, serve_control, terms, welcome};
 use super::data::take_data;
 use super::hub::WorkerHub;
+use crate::cluster::JOIN_PREAMBLE;
 use crate::http::port::AcceptErrors;
-use crate::http::tls::{TlsPort, reload_forever};
+use crate::http::tls::{PeerCertificate, TlsPort, reload_forever};
 use crate::http::wire;
 use crate::tasks::session::{
     FrameReader, FrameWriter, Join, Lane, PREAMBLE_BYTES, SessionError, SessionStream,
@@ -148,10 +149,13 @@ async fn receive(
             let _ = data.send(Dialled { tcp, peer, permit }).await;
             Ok(())
         }
-        None => {
-            tracing::debug!(%peer, "no worker: expected `tidegate worker --manager`");
-            Ok(())
-        }
+        None => match &hub.settings.desk {
+            Some(desk) if preamble == JOIN_PREAMBLE => Ok(desk.serve(tcp, peer).await?),
+            _ => {
+                tracing::debug!(%peer, "no worker: expected `tidegate worker --manager`");
+                Ok(())
+            }
+        },
     }
 }
 
@@ -183,10 +187,13 @@ async fn serve_lane(
     tcp: TcpStream,
     peer: SocketAddr,
 ) -> Result<(), SessionError> {
-    let stream: Box<dyn SessionStream> = match tls {
-        None => Box::new(tcp),
+    let (stream, shown): (Box<dyn SessionStream>, _) = match tls {
+        None => (Box::new(tcp), None),
         Some(tls) => match tls.accept(tcp, JOIN_TIMEOUT).await {
-            Some(stream) => Box::new(stream),
+            Some(stream) => {
+                let shown = PeerCertificate::of(stream.get_ref().1);
+                (Box::new(stream), shown)
+            }
             None => return Err(SessionError::Closed),
         },
     };
@@ -197,7 +204,8 @@ async fn serve_lane(
     let worker: String = join.worker.chars().take(64).collect();
     // Membership is Critical: counted, and never shed.
     let admitted = hub.stats.tracker.try_acquire(FrameKind::Join.class().priority());
-    let welcomed = welcome(hub, lane, join, peer);
+    let welcomed = check_node(hub.settings.nodes.as_ref(), shown.as_ref(), &join.worker)
+        .and_then(|proof| welcome(hub, lane, join, peer, proof));
     drop(admitted);
     match welcomed {
         Err(unwelcome) => {
