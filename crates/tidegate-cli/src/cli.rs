@@ -1,6 +1,7 @@
 use crate::commands::{
-    cancel, config, drill, gate, ingest, launch, logs, manager, mock, send, sim, status, submit,
-    tariff, tasks, threshold, token, up, upstreams, usage, worker, workers,
+    cancel, cluster, config, drain, drill, gate, ingest, launch, logs, manager, members, mock,
+    send, sim, status, submit, tariff, tasks, threshold, token, up, upstreams, usage, worker,
+    workers,
 };
 use crate::failure::Failure;
 use clap::{Parser, Subcommand};
@@ -25,6 +26,17 @@ pub enum Command {
     /// Start a gate: forwards requests and tasks to managers
     #[command(after_help = gate::EXAMPLES)]
     Gate(gate::GateFlags),
+    /// Make a cluster, and tokens for nodes that join it
+    #[command(subcommand, after_help = cluster::EXAMPLES)]
+    Cluster(cluster::ClusterCommand),
+    /// Show the members of a cluster: role, state, load and version
+    #[command(after_help = members::EXAMPLES)]
+    Members(members::MembersFlags),
+    /// Stop the dispatch of tasks to a worker; what it executes goes on
+    #[command(after_help = drain::EXAMPLES)]
+    Drain(drain::DrainFlags),
+    /// Resume the dispatch of tasks to a worker
+    Undrain(drain::UndrainFlags),
     /// Submit a task: code that an executor runs
     #[command(after_help = submit::EXAMPLES)]
     Submit(submit::SubmitFlags),
@@ -45,7 +57,7 @@ pub enum Command {
     Mock(mock::MockFlags),
     /// Start a worker: an executor with slots for tasks
     #[command(after_help = worker::EXAMPLES)]
-    Worker(worker::WorkerFlags),
+    Worker(Box<worker::WorkerFlags>),
     /// Show the workers of a manager: slots, load and backpressure
     #[command(after_help = workers::EXAMPLES)]
     Workers(workers::WorkersFlags),
@@ -93,6 +105,10 @@ impl Command {
             Self::Up(flags) => up::run(flags),
             Self::Manager(flags) => manager::run(flags),
             Self::Gate(flags) => gate::run(flags),
+            Self::Cluster(command) => success(cluster::run(command)),
+            Self::Members(flags) => success(members::run(flags)),
+            Self::Drain(flags) => success(drain::run(flags)),
+            Self::Undrain(flags) => success(drain::run_off(flags)),
             Self::Submit(flags) => submit::run(flags),
             Self::Status(flags) => success(status::run(flags)),
             Self::Tasks(flags) => success(tasks::run(flags)),

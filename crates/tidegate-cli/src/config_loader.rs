@@ -31,6 +31,11 @@ pub fn load(file: Option<&Path>, settings: &SettingFlags) -> Result<LoadedConfig
     errors.map_or(Ok(config), |errors| Err(errors.into()))
 }
 
+/// Loads the configuration although it may have errors, which the next load reports.
+pub fn load_lenient(file: Option<&Path>, settings: &SettingFlags) -> Result<LoadedConfig, Failure> {
+    load_with_errors(file, settings).map(|(config, _)| config)
+}
+
 /// Loads the configuration of a whole node, and checks the TLS files that it names: their errors are reported
 /// together with those of the configuration.
 ///

@@ -3,6 +3,7 @@
 mod admin_client;
 mod banner;
 mod cli;
+mod cluster_node;
 mod commands;
 mod config_loader;
 mod descriptor_limit;

@@ -9,6 +9,7 @@
 //! - [`frame`]: batches of records and their answers, as bytes of a connection.
 //! - [`limit`]: concurrency limit of an upstream, found from its latencies.
 //! - [`line_protocol`]: Influx line protocol to usage records and back.
+//! - [`membership`]: rules of a cluster's membership: generations, names, replayed packets, late timers.
 //! - [`outbox`]: bounded queue of one destination, with a drop policy per class.
 //! - [`progress`]: progress that executions report, bounded and mergeable.
 //! - [`queue`]: requests that wait for a pool of upstreams, served by priority and fair between flows.
@@ -33,6 +34,7 @@ pub mod frame;
 pub mod limit;
 #[cfg(feature = "ingest")]
 pub mod line_protocol;
+pub mod membership;
 pub mod outbox;
 #[cfg(feature = "progress")]
 pub mod progress;

@@ -2,12 +2,13 @@
 //! Uses every other module.
 //! No other module knows it.
 
+use crate::cluster::{Cluster, MemberWorkers, MembersExtension, Membership, MembershipError};
 use crate::config::Config;
 use crate::gateway::{Drained, Gateway, GatewayError, NodeParts};
 use crate::http::{Extension, TlsSetupErrors, check_tls_files};
 use crate::ingest::{Flushed, Ingest, IngestError, IngestExtension, IngestView};
 use crate::tasks::api::{SubmissionSettings, TaskApi, TasksOff};
-use crate::tasks::manager::{TaskNode, TaskNodeError};
+use crate::tasks::manager::{HubMembers, TaskNode, TaskNodeError};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -18,7 +19,16 @@ pub struct Node {
     gateway: Gateway,
     ingest: Option<Ingest>,
     tasks: Option<TaskNode>,
+    membership: Option<Arc<Membership>>,
     grace: Duration,
+}
+
+/// Membership of a node in a cluster.
+pub struct NodeCluster {
+    /// The cluster, by the node's folder.
+    pub cluster: Arc<Cluster>,
+    /// Called once if the name of this node belongs to another, with the error.
+    pub on_refused: Box<dyn FnOnce(String) + Send>,
 }
 
 /// The outcome of a node's shutdown.
@@ -47,6 +57,9 @@ pub enum NodeError {
     /// The manager of tasks could not start.
     #[error(transparent)]
     Tasks(#[from] TaskNodeError),
+    /// Membership could not start.
+    #[error(transparent)]
+    Membership(#[from] MembershipError),
 }
 
 // === impl Node ===
@@ -58,6 +71,19 @@ impl Node {
     ///
     /// When one of them can't start. Nothing is left running.
     pub fn start(config: Config, demo: bool) -> Result<Self, NodeError> {
+        Self::start_in(config, demo, None)
+    }
+
+    /// The same for a node of a cluster.
+    ///
+    /// # Errors
+    ///
+    /// When one of the parts can't start. Nothing is left running.
+    pub fn start_in(
+        config: Config,
+        demo: bool,
+        cluster: Option<NodeCluster>,
+    ) -> Result<Self, NodeError> {
         // Each part would report its own alone.
         check_tls_files(&config)?;
         let grace = config.listen.shutdown_grace;
@@ -68,7 +94,9 @@ impl Node {
         let tasks = match config.tasks.enabled {
             true => {
                 let port = config.listen.admin_address.port();
-                Some(TaskNode::start(&config.tasks, &config.workers, port, grace)?)
+                let (tasks, workers) = (&config.tasks, &config.workers);
+                let cluster = cluster.as_ref().map(|cluster| &*cluster.cluster);
+                Some(TaskNode::start(tasks, workers, cluster, port, grace)?)
             }
             false => None,
         };
@@ -81,8 +109,31 @@ impl Node {
             None if config.tasks.forwarded => {}
             None => extensions.push(Arc::new(TasksOff)),
         }
+        let member = match cluster {
+            Some(cluster) => Some(join_members(cluster, tasks.as_ref())?),
+            None => None,
+        };
+        if let Some((cluster, membership)) = &member {
+            let hub = tasks.as_ref().and_then(TaskNode::workers).cloned();
+            let workers = hub.map(|hub| Box::new(HubMembers::new(hub)) as Box<dyn MemberWorkers>);
+            let (cluster, membership) = (Arc::clone(cluster), Arc::clone(membership));
+            extensions.push(Arc::new(MembersExtension::new(cluster, membership, workers)));
+        }
+        let is_tls = config.listen.tls.is_some();
         let gateway = Gateway::start_with(config, NodeParts { extensions, demo, tls })?;
-        Ok(Self { gateway, ingest, tasks, grace })
+        if let Some((cluster, membership)) = &member
+            && let Some(url) = cluster.node().clients_url(gateway.address(), is_tls)
+        {
+            cluster.set_clients(membership, &url);
+        }
+        let membership = member.map(|(_, membership)| membership);
+        Ok(Self { gateway, ingest, tasks, membership, grace })
+    }
+
+    /// The members of the cluster, if the node is in one.
+    #[must_use]
+    pub fn membership(&self) -> Option<&Arc<Membership>> {
+        self.membership.as_ref()
     }
 
     /// The gateway.
@@ -105,14 +156,31 @@ impl Node {
 
     /// Shuts all parts down at once, each with the whole grace time, and waits for the end.
     pub fn shutdown(self) -> NodeDrained {
-        let Self { gateway, ingest, tasks, grace } = self;
+        let Self { gateway, ingest, tasks, membership, grace } = self;
         let flushing = thread::spawn(move || ingest.map(|ingest| ingest.shutdown(grace)));
         let finishing = thread::spawn(move || tasks.map(TaskNode::shutdown));
         let gateway = gateway.shutdown();
         let (flushed, finished) = (flushing.join(), finishing.join());
+        if let Some(membership) = membership {
+            membership.stop();
+        }
         let panicked = flushed.is_err() || finished.is_err();
         NodeDrained { gateway, ingest: flushed.ok().flatten(), panicked }
     }
+}
+
+/// Starts membership, and drains the workers that were drained before a restart.
+fn join_members(
+    cluster: NodeCluster,
+    tasks: Option<&TaskNode>,
+) -> Result<(Arc<Cluster>, Arc<Membership>), MembershipError> {
+    let NodeCluster { cluster, on_refused } = cluster;
+    if let Some(hub) = tasks.and_then(TaskNode::workers) {
+        let drained = cluster.drains().into_iter().filter(|drain| drain.draining);
+        drained.for_each(|drain| hub.begin_drained(&drain.node));
+    }
+    let membership = cluster.start(on_refused)?;
+    Ok((cluster, membership))
 }
 
 fn task_api(tasks: &TaskNode, config: &Config) -> TaskApi {

@@ -13,6 +13,7 @@
 //! | [`capacity`] | slots of executors and the dispatch of tasks: decisions only | |
 //! | [`task`] | the specification and the state machine of a task | |
 //! | [`signal`] | backpressure levels and signals | |
+//! | [`membership`] | rules of a cluster's membership: decisions only | |
 //! | [`sequence`] | duplicate detection for numbered batches | |
 //! | [`window`] | adaptive windows of pipeline stages: decisions only | |
 //! | [`rng`] | a random number generator that threads share | |
@@ -60,7 +61,7 @@ pub use tidegate_core::admission::{
 pub use tidegate_core::decision_log;
 #[cfg(feature = "tasks")]
 pub use tidegate_core::progress;
-pub use tidegate_core::{capacity, limit, queue, sequence, signal, task, window};
+pub use tidegate_core::{capacity, limit, membership, queue, sequence, signal, task, window};
 #[cfg(feature = "ingest")]
 pub use tidegate_core::{frame, line_protocol, suggestion, usage};
 

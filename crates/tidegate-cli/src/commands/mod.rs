@@ -3,13 +3,16 @@
 //! Must not know: each other.
 
 pub mod cancel;
+pub mod cluster;
 pub mod config;
+pub mod drain;
 pub mod drill;
 pub mod gate;
 pub mod ingest;
 pub mod launch;
 pub mod logs;
 pub mod manager;
+pub mod members;
 pub mod mock;
 pub mod send;
 pub mod sim;

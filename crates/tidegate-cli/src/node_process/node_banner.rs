@@ -2,6 +2,7 @@ use super::node_role::NodeRole;
 use crate::admin_client::TOKEN_VARIABLE;
 use crate::banner::{EarlierStore, Ports, Sandbox, State, chat_line, curl_flags};
 use std::fmt::{self, Write as _};
+use tidegate_server::cluster::Cluster;
 use tidegate_server::config::{Anonymous, Config, LimitSetting, TlsFiles, masked};
 use tidegate_server::node::Node;
 use tidegate_server::routing::BusyThresholds;
@@ -19,6 +20,7 @@ pub struct Banner<'a> {
     /// Capacity of the executor in this process.
     capacity: Option<&'a CapacityReport>,
     earlier: &'a [EarlierStore],
+    cluster: Option<&'a Cluster>,
 }
 
 // === impl Banner ===
@@ -30,7 +32,12 @@ impl<'a> Banner<'a> {
         capacity: Option<&'a CapacityReport>,
         earlier: &'a [EarlierStore],
     ) -> Self {
-        Self { node, config: node.gateway().config(), role, capacity, earlier }
+        Self { node, config: node.gateway().config(), role, capacity, earlier, cluster: None }
+    }
+
+    /// The banner of a node of a cluster.
+    pub fn of_cluster(self, cluster: Option<&'a Cluster>) -> Self {
+        Self { cluster, ..self }
     }
 
     fn data_url(&self) -> String {
@@ -103,6 +110,12 @@ impl Banner<'_> {
             return Ok(());
         };
         let workers = &self.config.workers;
+        if workers.node_certificates {
+            return writeln!(
+                f,
+                "  workers    {address}, nodes of the cluster: `tidegate cluster token worker`"
+            );
+        }
         let token = if workers.identities.iter().all(|it| it.token.is_none()) {
             ""
         } else {
@@ -151,9 +164,6 @@ impl Banner<'_> {
 impl fmt::Display for Banner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (data, admin) = (self.data_url(), self.admin_url());
-        let refuses = self.config.claims.anonymous == Anonymous::Refuse;
-        let tls = self.config.listen.tls.as_ref();
-        let flags = curl_flags(tls.is_some(), asks(tls), refuses.then_some(TOKEN_VARIABLE));
         writeln!(f, "tidegate {} is {}", env!("CARGO_PKG_VERSION"), self.role.name())?;
         writeln!(f)?;
         writeln!(f, "  clients    {data}")?;
@@ -166,6 +176,10 @@ impl fmt::Display for Banner<'_> {
         if self.role != NodeRole::Manager {
             let name = if self.role == NodeRole::Gate { "managers " } else { "upstreams" };
             writeln!(f, "  {name}  {}", self.upstreams())?;
+        }
+        if let Some(cluster) = self.cluster {
+            let node = cluster.node();
+            writeln!(f, "  member     {} of cell {}: `tidegate members`", node.node, node.cell)?;
         }
         writeln!(f, "  limits     {}", self.limits())?;
         if self.role != NodeRole::Manager {
@@ -193,13 +207,25 @@ impl fmt::Display for Banner<'_> {
             writeln!(f, "  dry run    no request is refused; /metrics counts would-be refusals")?;
         }
         writeln!(f)?;
+        self.examples(f, &data, &admin)?;
+        writeln!(f)?;
+        write!(f, "Ctrl-C drains and stops; a second Ctrl-C stops at once.")
+    }
+}
+
+impl Banner<'_> {
+    /// Writes commands to try.
+    fn examples(&self, f: &mut fmt::Formatter<'_>, data: &str, admin: &str) -> fmt::Result {
+        let refuses = self.config.claims.anonymous == Anonymous::Refuse;
+        let tls = self.config.listen.tls.as_ref();
+        let flags = curl_flags(tls.is_some(), asks(tls), refuses.then_some(TOKEN_VARIABLE));
         writeln!(f, "Try:")?;
         if self.role == NodeRole::All {
             writeln!(f, "  curl -i{flags} {data}/hello")?;
             writeln!(f, "  curl -i{flags} -H 'tidegate-priority: low' {data}/hello")?;
         }
         if self.node.gateway().control().is_demo() {
-            writeln!(f, "  {}", chat_line(&flags, &data, "tidegate-mock"))?;
+            writeln!(f, "  {}", chat_line(&flags, data, "tidegate-mock"))?;
         }
         let tls = self.config.listen.admin_tls.as_ref();
         let needs_token = !self.config.claims.operators.is_empty();
@@ -215,8 +241,7 @@ impl fmt::Display for Banner<'_> {
                 if admin == DEFAULT_ADMIN { "" } else { &format!(" --admin {admin}{ca}{own}") };
             writeln!(f, "  tidegate submit{node} --runtime sh --code 'echo hello' --wait")?;
         }
-        writeln!(f)?;
-        write!(f, "Ctrl-C drains and stops; a second Ctrl-C stops at once.")
+        Ok(())
     }
 }
 

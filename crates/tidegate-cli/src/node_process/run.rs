@@ -1,6 +1,7 @@
 use super::node_banner::Banner;
 use super::node_role::NodeRole;
 use crate::banner::EarlierStore;
+use crate::cluster_node::{exit_when_refused, gate_presets, manager_presets};
 use crate::failure::Failure;
 use crate::settings_flags::SettingFlags;
 use crate::shutdown::{self, UntilSignal};
@@ -8,10 +9,12 @@ use crate::{config_loader, descriptor_limit, logging};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use tidegate_server::cluster::Cluster;
 use tidegate_server::config::{Config, Scheme, UpstreamTarget};
 use tidegate_server::file_mode;
 use tidegate_server::gateway::Drained;
-use tidegate_server::node::{Node, NodeDrained, NodeError};
+use tidegate_server::node::{Node, NodeCluster, NodeDrained, NodeError};
 use tidegate_server::tasks::manager::TaskNode;
 use tidegate_testkit::mock::{Mock, MockConfig};
 
@@ -24,17 +27,38 @@ pub fn run(
     file: Option<&Path>,
     settings: &SettingFlags,
 ) -> Result<ExitCode, Failure> {
-    let sourced = config_loader::load_node(file, settings, role.presets())?;
+    run_in(role, file, settings, None)
+}
+
+/// Serves a node of a cluster until a signal ends it.
+pub fn run_in(
+    role: NodeRole,
+    file: Option<&Path>,
+    settings: &SettingFlags,
+    cluster: Option<Arc<Cluster>>,
+) -> Result<ExitCode, Failure> {
+    let of_cluster = cluster.as_deref().map(|cluster| match role {
+        NodeRole::Gate => gate_presets(cluster),
+        NodeRole::Manager | NodeRole::All => manager_presets(cluster),
+    });
+    let of_cluster = of_cluster.unwrap_or_default();
+    let mut presets = role.presets().to_vec();
+    presets.extend(of_cluster.iter().map(|(key, value)| (key.as_str(), value.as_str())));
+    let sourced = config_loader::load_node(file, settings, &presets)?;
     let config = sourced.loaded.config;
     logging::start(&config.log)?;
     match &sourced.file {
         Some(path) => tracing::info!(file = %path.display(), "configured"),
         None => tracing::info!("configured without a file"),
     }
-    serve(config, role)
+    serve(config, role, cluster)
 }
 
-fn serve(mut config: Config, role: NodeRole) -> Result<ExitCode, Failure> {
+fn serve(
+    mut config: Config,
+    role: NodeRole,
+    cluster: Option<Arc<Cluster>>,
+) -> Result<ExitCode, Failure> {
     let grace = config.listen.shutdown_grace;
     file_mode::close_new_files();
     // Before anything starts, so that no signal is lost.
@@ -48,11 +72,18 @@ fn serve(mut config: Config, role: NodeRole) -> Result<ExitCode, Failure> {
     let earlier = EarlierStore::find(&config, config.ingest.enabled, config.tasks.enabled);
     EarlierStore::warn(&earlier);
     let state_folder = config.state_folder.clone();
-    let node = Node::start(config, !demo.is_empty())
+    let member = cluster
+        .clone()
+        .map(|cluster| NodeCluster { cluster, on_refused: Box::new(exit_when_refused) });
+    let node = Node::start_in(config, !demo.is_empty(), member)
         .map_err(|error| not_started(error, state_folder.as_deref()))?;
     let capacity = node.tasks().and_then(TaskNode::capacity);
     // A closed standard output is no reason to stop.
-    let _ = writeln!(io::stdout(), "{}", Banner::of(&node, role, capacity.as_ref(), &earlier));
+    let _ = writeln!(
+        io::stdout(),
+        "{}",
+        Banner::of(&node, role, capacity.as_ref(), &earlier).of_cluster(cluster.as_deref())
+    );
     let pulse = node.gateway().pulse();
     Ok(until_signal.then(
         grace,

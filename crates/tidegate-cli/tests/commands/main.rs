@@ -6,6 +6,7 @@
 mod shared;
 
 mod cli;
+mod cluster;
 mod descriptors;
 mod ingest;
 mod mock;

@@ -29,9 +29,10 @@ pub fn run(table: &Table, errors: &mut ErrorList) {
     let allowed = "a loopback address while no operator has a token: add an [[operator]] with a \
                    token, or listen on 127.0.0.1";
     closed_without(!operators.is_empty(), &admin, allowed, errors);
-    let allowed = "a loopback address while no worker has a token: add a [[worker]] with a token, or \
-                   listen on 127.0.0.1";
-    closed_without(!table.worker.entries.is_empty(), &workers, allowed, errors);
+    let allowed = "a loopback address while no worker has a token: add a [[worker]] with a token, join \
+                   workers to a cluster, or listen on 127.0.0.1";
+    let are_known = !table.worker.entries.is_empty() || table.workers.node_certificates.get();
+    closed_without(are_known, &workers, allowed, errors);
     let shared = &table.tls;
     pair(&shared.cert, &shared.key, errors);
     pair(&table.tasks.tls_cert, &table.tasks.tls_key, errors);

@@ -1,3 +1,4 @@
+use crate::cluster_node::JoinFlags;
 use crate::settings_flags::{FileFlag, SettingFlags};
 use clap::Args;
 
@@ -14,11 +15,13 @@ Exit codes: 0 ok, 1 failed while running, 2 invalid flags or configuration.";
 /// Flags of `tidegate gate`.
 #[derive(Debug, Args)]
 pub struct GateFlags {
-    /// Client address of a manager, HOST:PORT or a URL; repeatable
+    /// Client address of a manager, HOST:PORT or a URL; repeatable [default in a cluster: the one it joined by]
     #[arg(long = "manager", value_name = "ADDR")]
     pub managers: Vec<String>,
     #[command(flatten)]
     pub file: FileFlag,
+    #[command(flatten)]
+    pub join: JoinFlags,
     #[command(flatten)]
     pub settings: SettingFlags,
 }

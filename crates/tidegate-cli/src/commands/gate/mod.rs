@@ -1,5 +1,5 @@
 //! `tidegate gate`: forwards requests and tasks to managers.
-//! May use: `node_process`.
+//! May use: `cluster_node`, `node_process`.
 //! Must not know: other commands.
 
 mod flags;

@@ -1,3 +1,4 @@
+use crate::cluster_node::JoinFlags;
 use crate::settings_flags::{FileFlag, SettingFlags};
 use clap::Args;
 
@@ -7,6 +8,7 @@ Examples:
   tidegate worker --manager 127.0.0.1:8002   a worker for it, on this machine
   tidegate manager --task-store postgres://tidegate@db/tidegate
   tidegate manager --config manager.toml     for workers elsewhere: [workers] address, [tls], [[worker]]
+  tidegate cluster init                      makes a cluster, of which the manager is then the first node
   tidegate workers                           shows the workers that are connected
 
 The settings are those of `tidegate up`; without upstreams, local slots and usage records unless they are set.
@@ -18,6 +20,8 @@ Exit codes: 0 ok, 1 failed while running, 2 invalid flags or configuration.";
 pub struct ManagerFlags {
     #[command(flatten)]
     pub file: FileFlag,
+    #[command(flatten)]
+    pub join: JoinFlags,
     #[command(flatten)]
     pub settings: SettingFlags,
 }

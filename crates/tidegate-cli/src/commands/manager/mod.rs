@@ -1,5 +1,5 @@
 //! `tidegate manager`: tasks for workers that dial it.
-//! May use: `node_process`.
+//! May use: `cluster_node`, `node_process`.
 //! Must not know: other commands.
 
 mod flags;

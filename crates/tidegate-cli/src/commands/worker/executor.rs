@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 
 /// Executor settings of the flags.
 pub fn config(flags: &WorkerFlags) -> ExecutorConfig {
-    let id = flags.executor_id.clone().unwrap_or_else(|| match flags.listen.port() {
+    let id = flags.executor_id.clone().unwrap_or_else(|| match flags.listen().port() {
         _ if flags.manager.is_some() => host_name(),
         // The port is not known yet; a name that changes is better than one that several executors have.
         0 => format!("executor-p{}", std::process::id()),
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!((config.id.as_str(), config.max_concurrent), ("a", 7));
         assert_eq!(config.timeout_default, Duration::from_millis(5));
         assert_eq!(config.output_bytes_max, 6);
-        assert_eq!((flags.grace_ms, flags.listen.port()), (8, 1));
+        assert_eq!((flags.grace_ms, flags.listen().port()), (8, 1));
         let runner = runner(&flags).unwrap_or_else(|failure| panic!("{failure}"));
         assert_eq!((runner.kind(), runner.runtimes().len()), ("mock", 2));
         assert_eq!(flags.mock.mock_ms, 9);

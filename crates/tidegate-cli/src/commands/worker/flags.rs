@@ -1,6 +1,7 @@
 use crate::admin_client::{TOKEN_VARIABLE, TlsFlags, Token};
+use crate::cluster_node::JoinFlags;
 use clap::{Args, ValueEnum};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use tidegate_server::config::TokenDigest;
 use tidegate_server::tasks::worker::ManagerTarget;
@@ -9,6 +10,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   tidegate worker --manager 127.0.0.1:8002 --max-concurrent 2
                                                        dials a manager, opens no port
+  tidegate worker --join TOKEN@10.0.0.1:8002           joins a cluster; later starts: tidegate worker
   tidegate worker --max-concurrent 2                   runs python and sh in a sandbox
   tidegate worker --executor http --target http://127.0.0.1:9000/run
                                                        forwards tasks to your server
@@ -37,9 +39,13 @@ pub struct WorkerFlags {
     /// Manager to dial, HOST:PORT of its port for workers; then the worker opens no port
     #[arg(long, value_name = "ADDR")]
     pub manager: Option<ManagerTarget>,
-    /// Listen address; beyond loopback it needs TLS and a token; port 0 picks a free port
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8083")]
-    pub listen: SocketAddr,
+    /// Listen address; beyond loopback it needs TLS and a token; port 0 picks a free port [default:
+    /// 127.0.0.1:8083]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+    /// Folder with the certificate of a node of a cluster [default: as that of a manager]
+    #[arg(long, value_name = "FOLDER")]
+    pub state_folder: Option<PathBuf>,
     /// Executor name, unique among those of a manager [default: executor-PORT, with --manager the host name]
     #[arg(long, value_name = "NAME")]
     pub executor_id: Option<String>,
@@ -58,6 +64,8 @@ pub struct WorkerFlags {
     /// Log level, or directives such as info,hyper=warn
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: String,
+    #[command(flatten)]
+    pub join: JoinFlags,
     #[command(flatten)]
     pub link: LinkFlags,
     #[command(flatten)]
@@ -98,6 +106,18 @@ pub struct AccessFlags {
     /// SHA-256 of the token that managers must send; or the token itself in TIDEGATE_WORKER_TOKEN
     #[arg(long, value_name = "HEX", value_parser = digest)]
     pub token_sha256: Option<TokenDigest>,
+}
+
+/// Listen address without `--listen`.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8_083);
+
+// === impl WorkerFlags ===
+
+impl WorkerFlags {
+    /// Address of the port of a worker that listens.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen.unwrap_or(LISTEN)
+    }
 }
 
 /// TLS of a worker.

@@ -28,9 +28,12 @@ pub fn run(flags: &WorkerFlags) -> Result<ExitCode, Failure> {
     if let Some(manager) = &flags.manager {
         return session::run(flags, manager);
     }
+    if let Some(cluster) = session::cluster(flags)? {
+        return session::run_in(flags, cluster);
+    }
     let config = executor::config(flags);
     let access = access::access(&flags.access)?;
-    refuse(&worker_config_errors(flags.listen, &access, &config))?;
+    refuse(&worker_config_errors(flags.listen(), &access, &config))?;
     logging::start(&LogConfig { level: flags.log_level.clone(), format: LogFormat::Text })?;
     // First, so that no signal is lost and none ends the search for runtimes.
     let until_signal = UntilSignal::listen()?;
@@ -40,7 +43,7 @@ pub fn run(flags: &WorkerFlags) -> Result<ExitCode, Failure> {
     let token = access.token.is_some().then_some(access::TOKEN_VARIABLE);
     let curl = curl_flags(access.tls.is_some(), asks_certificate, token);
     let scheme = if access.tls.is_some() { "https" } else { "http" };
-    let worker = Worker::start_with(flags.listen, access, config, runner);
+    let worker = Worker::start_with(flags.listen(), access, config, runner);
     let worker = worker.map_err(|error| match error {
         WorkerError::ConfigError(error) => Failure::Usage(format!("--{error}")),
         WorkerError::Tls(errors) => Failure::Usage(errors.to_string()),

@@ -18,6 +18,8 @@ record! {
         address: SocketAddr = text(ADDRESS).or(loopback(8002)).flag("workers-listen") => address;
         /// Updates of progress that may wait for the manager; their share in use sets the backpressure level.
         updates_max: u64 = whole(64, 1_048_576, "updates").or(16_384) => updates_max;
+        /// Admit workers by the certificates of the cluster's nodes; on after `tidegate cluster init`.
+        node_certificates: bool = switch().or(false) => node_certificates;
         /// TLS of the port: on where a certificate is configured (auto), or plain text (off).
         tls: TlsMode = word().or(TlsMode::Auto);
         /// PEM certificate chain of the port, instead of `tls.cert`.

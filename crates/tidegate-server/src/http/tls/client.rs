@@ -60,6 +60,11 @@ impl ClientTls {
         }
     }
 
+    /// TLS of a configuration made elsewhere.
+    pub(crate) fn of_config(config: ClientConfig) -> Self {
+        Self(TlsConnector::from(Arc::new(config)))
+    }
+
     /// Performs the handshake with a server of this name, a host name or an IP address.
     ///
     /// # Errors

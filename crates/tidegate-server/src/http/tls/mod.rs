@@ -23,4 +23,5 @@ pub use error::{TlsSetupError, TlsSetupErrors};
 pub use fault::TlsFault;
 pub use peer_certificate::PeerCertificate;
 pub(crate) use port::{PortFiles, TlsPort, write_tls};
+pub(crate) use provider::provider;
 pub(crate) use reload::reload_forever;

@@ -36,8 +36,8 @@ pub use metrics::{
 pub use node::{TaskNode, TaskNodeError};
 pub use sealed_elsewhere::SealedElsewhere;
 pub use sessions::{
-    HubSettings, SessionPort, SessionPortError, StatsView, WorkerHub, WorkerList, WorkerView,
-    write_worker_metrics,
+    HubMembers, HubSettings, SessionPort, SessionPortError, StatsView, WorkerHub, WorkerList,
+    WorkerView, write_worker_metrics,
 };
 pub use settings::ManagerSettings;
 pub use view::{

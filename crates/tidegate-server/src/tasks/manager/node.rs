@@ -7,6 +7,7 @@ use super::metrics::ManagerMeters;
 use super::sealed_elsewhere::SealedElsewhere;
 use super::sessions::{HubSettings, SessionPort, SessionPortError, WorkerHub};
 use super::settings::ManagerSettings;
+use crate::cluster::{Cluster, TrustedNodes};
 use crate::config::{ExecutorEntry, TasksConfig, WorkersConfig};
 use crate::http::tls::{PortFiles, TlsPort, TlsSetupErrors, tasks_tls};
 use crate::tasks::execution::CapacityReport;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::capacity::Placement;
 use tidegate::ledger::{AnyLedger, LedgerError};
+use tidegate::membership::MemberRole;
 use tidegate::store::StoreError;
 use tidegate::task::TaskLimits;
 use tidegate::tasks::AnyTaskStore;
@@ -50,6 +52,11 @@ pub enum TaskNodeError {
     /// The port for workers can't be opened.
     #[error(transparent)]
     Workers(#[from] SessionPortError),
+    /// Workers shall be nodes of a cluster, and this node is in none.
+    #[error(
+        "workers.node_certificates: on, and this node is in no cluster; run `tidegate cluster init` first, or turn it off"
+    )]
+    NoCluster,
     /// TLS to executors can't be set up.
     #[error(transparent)]
     Tls(#[from] TlsSetupErrors),
@@ -62,7 +69,7 @@ pub enum TaskNodeError {
 
 impl TaskNode {
     /// Opens store and slot ledger, and starts the executor of this process and the manager. `port` distinguishes
-    /// unnamed managers of one machine that share a store.
+    /// unnamed managers of one machine that share a store; `cluster` is that of this node, if it is in one.
     ///
     /// # Errors
     ///
@@ -70,6 +77,7 @@ impl TaskNode {
     pub fn start(
         config: &TasksConfig,
         workers: &WorkersConfig,
+        cluster: Option<&Cluster>,
         port: u16,
         grace: Duration,
     ) -> Result<Self, TaskNodeError> {
@@ -112,6 +120,8 @@ impl TaskNode {
             manager: settings.owner.clone(),
             lease: settings.lease,
             identities: workers.identities.clone(),
+            nodes: trusted_workers(workers, cluster)?,
+            desk: cluster.and_then(Cluster::desk).cloned(),
             reserved_names: targets.iter().map(ExecutorTarget::name).collect(),
             updates_max: workers.updates_max,
         };
@@ -170,6 +180,21 @@ impl TaskNode {
         self.manager.shutdown();
         if let Some(local) = self.local_executor {
             local.shutdown(self.grace.saturating_sub(began.elapsed()));
+        }
+    }
+}
+
+/// Nodes that may be workers, where their certificates admit them.
+fn trusted_workers(
+    workers: &WorkersConfig,
+    cluster: Option<&Cluster>,
+) -> Result<Option<TrustedNodes>, TaskNodeError> {
+    match (workers.node_certificates, cluster) {
+        (false, _) => Ok(None),
+        (true, None) => Err(TaskNodeError::NoCluster),
+        (true, Some(cluster)) => {
+            let cell = cluster.node().cell.clone();
+            Ok(Some(TrustedNodes { cell, role: MemberRole::Worker }))
         }
     }
 }

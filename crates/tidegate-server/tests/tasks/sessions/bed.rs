@@ -78,6 +78,7 @@ impl Bed {
             identities: settings.token.map(identity).into_iter().collect(),
             reserved_names: ["local".to_owned()].into(),
             updates_max: settings.updates_max,
+            ..HubSettings::default()
         };
         let executors = ManagerExecutors { targets: Vec::new(), workers: Some((port, hub)) };
         let grace = Duration::from_secs(30);

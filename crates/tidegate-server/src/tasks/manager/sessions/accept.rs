@@ -1,9 +1,10 @@
 use super::consumer::consume_forever;
-use super::control::{serve_control, terms, welcome};
+use super::control::{check_node, serve_control, terms, welcome};
 use super::data::take_data;
 use super::hub::WorkerHub;
 use super::joining::{JOIN_TIMEOUT, JOINING_MAX, Joining, JoiningPlaces};
 use super::roster::WORKERS_MAX;
+use crate::cluster::JOIN_PREAMBLE;
 use crate::http::port::AcceptErrors;
 use crate::http::tls::{PeerCertificate, TlsPort, reload_forever};
 use crate::http::wire;
@@ -151,10 +152,13 @@ async fn receive(
             let _ = data.send(Dialled { tcp, peer, joining, permit }).await;
             Ok(())
         }
-        None => {
-            tracing::debug!(%peer, "no worker: expected `tidegate worker --manager`");
-            Ok(())
-        }
+        None => match &hub.settings.desk {
+            Some(desk) if preamble == JOIN_PREAMBLE => Ok(desk.serve(tcp, peer).await?),
+            _ => {
+                tracing::debug!(%peer, "no worker: expected `tidegate worker --manager`");
+                Ok(())
+            }
+        },
     }
 }
 
@@ -190,7 +194,8 @@ async fn serve_lane(
     let worker: String = join.worker.chars().take(64).collect();
     // Membership is Critical: counted, and never shed.
     let admitted = hub.stats.tracker.try_acquire(FrameKind::Join.class().priority());
-    let welcomed = welcome(hub, lane, join, (peer, certificate.as_ref()));
+    let welcomed = check_node(hub.settings.nodes.as_ref(), certificate.as_ref(), &join.worker)
+        .and_then(|proof| welcome(hub, lane, join, (peer, certificate.as_ref()), proof));
     drop(admitted);
     match welcomed {
         Err(unwelcome) => {

@@ -3,6 +3,7 @@ use super::hub::WorkerHub;
 use super::roster::WorkerName;
 use super::session_event::SessionEvent;
 use super::worker_session::WorkerSession;
+use crate::cluster::TrustedNodes;
 use crate::http::tls::PeerCertificate;
 use crate::tasks::session::{
     FrameReader, FrameWriter, Join, JoinAnswer, Lane, SessionError, Welcome, WorkerState, decode,
@@ -57,12 +58,37 @@ fn identify(
     }
 }
 
+/// Proof of a worker that it may join, before its token is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// None: a token is needed where there are some.
+    Nothing,
+    /// The certificate of a node of the cluster, with the name of the worker.
+    Node,
+}
+
+/// Checks the certificate of a worker where workers are nodes of a cluster.
+pub(super) fn check_node(
+    nodes: Option<&TrustedNodes>,
+    shown: Option<&PeerCertificate>,
+    name: &str,
+) -> Result<Proof, Unwelcome> {
+    let Some(nodes) = nodes else { return Ok(Proof::Nothing) };
+    let refuse = |message| Err(Unwelcome { reason: "not_a_worker", message, is_final: true });
+    match nodes.check(shown) {
+        Ok(node) if node.node == name => Ok(Proof::Node),
+        Ok(node) => refuse(format!("the certificate is that of {node}, and the name is {name:?}")),
+        Err(message) => refuse(message),
+    }
+}
+
 /// Checks a join, and begins the session of a control connection.
 pub(super) fn welcome(
     hub: &WorkerHub,
     lane: Lane,
     join: Join,
     (peer, certificate): (SocketAddr, Option<&PeerCertificate>),
+    proof: Proof,
 ) -> Result<(Arc<WorkerSession>, u64), Unwelcome> {
     let refuse = |reason, message: String, is_final| Err(Unwelcome { reason, message, is_final });
     if join.version != SESSION_VERSION || join.lane != lane {
@@ -73,7 +99,11 @@ pub(super) fn welcome(
         );
         return refuse("unknown_version", message, true);
     }
-    if let Err((reason, message)) = identify(hub, join.token.as_deref(), certificate) {
+    let identified = match proof {
+        Proof::Node => Ok(()),
+        Proof::Nothing => identify(hub, join.token.as_deref(), certificate),
+    };
+    if let Err((reason, message)) = identified {
         return refuse(reason, message.to_owned(), true);
     }
     let name = join.worker.clone();

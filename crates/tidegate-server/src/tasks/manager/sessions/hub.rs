@@ -1,8 +1,9 @@
 use super::dispatch::{ToWorker, WorkerTransport, outgoing_config};
 use super::roster::{Roster, WORKERS_MAX, WorkerName};
-use super::session_event::SessionOutlet;
+use super::session_event::{SessionEvent, SessionOutlet};
 use super::stats::Stats;
 use super::worker_session::WorkerSession;
+use crate::cluster::{JoinDesk, TrustedNodes};
 use crate::config::Identity;
 use crate::http::admission::Tokens;
 use std::collections::BTreeSet;
@@ -33,6 +34,10 @@ pub struct HubSettings {
     pub lease: Duration,
     /// Tokens and certificates of workers. Without any a worker needs neither.
     pub identities: Vec<Identity>,
+    /// Nodes of a cluster whose certificates workers must have, instead of tokens.
+    pub nodes: Option<TrustedNodes>,
+    /// Lets nodes join the cluster, on the same port.
+    pub desk: Option<Arc<JoinDesk>>,
     /// Names that no worker may have: those of other executors.
     pub reserved_names: BTreeSet<String>,
     /// Updates that may wait for the manager.
@@ -108,6 +113,20 @@ impl WorkerHub {
     /// The worker of that name, connected or not. `None` when there are too many.
     pub(in crate::tasks::manager) fn worker(&self, name: &str) -> Option<Arc<WorkerSession>> {
         self.roster.find_or_add(name)
+    }
+
+    /// Drains a worker that has not connected yet.
+    pub fn begin_drained(&self, name: &str) {
+        let _new = self.roster.set_drained(name, true);
+    }
+
+    /// Stops or resumes the dispatch to a worker, connected or not. What it executes goes on.
+    pub(in crate::tasks::manager) async fn set_drained(&self, name: &str, drained: bool) {
+        let Some(session) = self.roster.set_drained(name, drained) else { return };
+        if let Some(report) = session.capacity() {
+            let event = SessionEvent::Reported { name: name.into(), report: Box::new(report) };
+            let _ = self.outlet.events.send(event).await;
+        }
     }
 
     /// All workers, by name.

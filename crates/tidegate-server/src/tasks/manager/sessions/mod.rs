@@ -1,5 +1,5 @@
 //! Sessions with workers: the port that they dial, their two connections, and the state that both share.
-//! Uses `session`, `execution`, and TLS of `http`.
+//! Uses `session`, `execution`, TLS of `http`, and the trust between nodes of `cluster`.
 //! Must not know tasks, the queue or the store.
 
 mod accept;
@@ -9,6 +9,7 @@ mod data;
 mod dispatch;
 mod hub;
 mod joining;
+mod members;
 mod mirror;
 mod roster;
 mod session_event;
@@ -20,6 +21,7 @@ pub use accept::{SessionPort, SessionPortError};
 pub use dispatch::ToWorker;
 pub(super) use hub::Told;
 pub use hub::{HubSettings, WorkerHub};
+pub use members::HubMembers;
 pub(super) use session_event::{ProgressBatch, SessionEvent, SessionInlet, session_channels};
 pub use stats::StatsView;
 pub use view::{WorkerList, WorkerView, write_worker_metrics};

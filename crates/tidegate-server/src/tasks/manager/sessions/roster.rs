@@ -1,5 +1,5 @@
 use super::worker_session::WorkerSession;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidegate::outbox::Destination;
 
@@ -10,6 +10,8 @@ pub(super) const WORKERS_MAX: usize = 4_096;
 #[derive(Default)]
 pub(super) struct Roster {
     workers: Mutex<BTreeMap<Box<str>, Arc<WorkerSession>>>,
+    /// Names of workers that nothing is dispatched to, as operators have set.
+    drained: Mutex<BTreeSet<Box<str>>>,
 }
 
 /// Name of a worker, as the destination of messages.
@@ -42,8 +44,28 @@ impl Roster {
             return None;
         }
         let worker = Arc::new(WorkerSession::new(name));
+        worker.set_drained(self.drained().contains(name));
         workers.insert(name.into(), Arc::clone(&worker));
         Some(worker)
+    }
+
+    fn drained(&self) -> MutexGuard<'_, BTreeSet<Box<str>>> {
+        // No holder panics.
+        self.drained.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops or resumes the dispatch to a worker, also one that connects later. Returns the worker if it is known.
+    pub(super) fn set_drained(&self, name: &str, drained: bool) -> Option<Arc<WorkerSession>> {
+        // Locked first, as for a new worker: it gets this state or the one before it, and is found.
+        let worker = {
+            let workers = self.lock();
+            match drained {
+                true => self.drained().insert(name.into()),
+                false => self.drained().remove(name),
+            };
+            workers.get(name).cloned()
+        };
+        worker.inspect(|worker| worker.set_drained(drained))
     }
 
     /// All workers, by name.

@@ -6,6 +6,7 @@ use crate::tasks::session::{
 };
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidegate::task::ExecutionKey;
@@ -25,6 +26,8 @@ pub struct WorkerSession {
     pub(super) ended: Notify,
     /// Number of the session that lasts.
     lasts: watch::Sender<Option<u64>>,
+    /// Nothing is dispatched to it, as an operator has set.
+    drained: AtomicBool,
 }
 
 #[derive(Default)]
@@ -91,7 +94,19 @@ impl WorkerSession {
             control: tokio::sync::Mutex::default(),
             ended: Notify::new(),
             lasts: watch::Sender::new(None),
+            drained: AtomicBool::new(false),
         }
+    }
+
+    /// Stops or resumes the dispatch: the capacity is from now on that of a worker that drains, or its own again.
+    pub(super) fn set_drained(&self, drained: bool) {
+        self.drained.store(drained, Ordering::Relaxed);
+    }
+
+    /// A capacity of the worker, with the operator's drain.
+    fn with_drain(&self, report: CapacityReport) -> CapacityReport {
+        let draining = report.draining || self.drained.load(Ordering::Relaxed);
+        CapacityReport { draining, ..report }
     }
 
     /// Name of the worker.
@@ -198,7 +213,7 @@ impl WorkerSession {
         if state.capacity.is_some() {
             inner.capacity.clone_from(&state.capacity);
         }
-        state.capacity
+        state.capacity.map(|report| self.with_drain(report))
     }
 
     /// Takes in an update of an execution. An end that nobody waits for is acknowledged, so that the worker
@@ -234,7 +249,7 @@ impl WorkerSession {
         let inner = self.lock();
         Snapshot {
             live: inner.live.clone(),
-            capacity: inner.capacity.clone(),
+            capacity: inner.capacity.clone().map(|report| self.with_drain(report)),
             stats: inner.stats.clone(),
             debug: inner.debug.clone(),
             followed: inner.mirrors.len(),
@@ -246,7 +261,7 @@ impl WorkerSession {
     /// Capacity of the worker, while it is connected.
     pub(in crate::tasks::manager) fn capacity(&self) -> Option<CapacityReport> {
         let inner = self.lock();
-        inner.live.as_ref().and(inner.capacity.clone())
+        inner.live.as_ref().and(inner.capacity.clone()).map(|report| self.with_drain(report))
     }
 
     /// Interests in all executions that attempts follow.

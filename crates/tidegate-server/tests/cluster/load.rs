@@ -1,0 +1,42 @@
+use crate::bed::{MACHINE, members};
+use crate::relay::Sides;
+use std::hint::black_box;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Seconds of load: a short form, or as long as the variable says.
+fn seconds() -> u64 {
+    let given = std::env::var("MEMBERSHIP_LOAD_S").ok().and_then(|text| text.parse().ok());
+    given.unwrap_or(10)
+}
+
+#[test]
+fn nobody_is_suspected_while_all_cores_burn() {
+    let _machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    let sides = Sides::default();
+    let all: [crate::bed::Member; 5] = members(&sides);
+    let cores = thread::available_parallelism().map_or(2, usize::from);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 * cores {
+            scope.spawn(|| {
+                let mut number = 1_u64;
+                while !stop.load(Ordering::Relaxed) {
+                    number = black_box(number.wrapping_mul(6_364_136_223_846_793_005) + 1);
+                }
+            });
+        }
+        thread::sleep(Duration::from_secs(seconds()));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let everybody: Vec<_> = all.iter().collect();
+    for member in &all {
+        let counts = member.membership.counts();
+        assert_eq!(counts.suspicions, 0, "{}: {counts:?}", member.name);
+        assert!(member.sees(&everybody));
+        // Two a second each: the load was measured, not a cluster that stood still.
+        assert!(counts.probes_sent >= seconds(), "{}: {counts:?}", member.name);
+    }
+}
