@@ -143,6 +143,7 @@ impl Cluster {
         let membership = Arc::new(membership);
         self.drains().into_iter().for_each(|drain| membership.tell_drain(drain));
         if let Some(desk) = &self.desk {
+            desk.set_udp_port(membership.address().port());
             let members = Arc::downgrade(&membership);
             desk.set_is_live(move |node| members.upgrade().is_some_and(|it| it.is_live(node)));
         }

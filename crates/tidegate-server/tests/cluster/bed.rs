@@ -24,7 +24,7 @@ pub struct Member {
     pub name: String,
     /// Address that it listens on, and that its packets come from.
     pub socket: SocketAddr,
-    pub relay: Relay,
+    pub relay: Option<Relay>,
     pub membership: Membership,
     /// What it says when its name belongs to another.
     pub refused: Receiver<String>,
@@ -55,6 +55,23 @@ impl Member {
         let socket = free_address();
         sides.set(socket, 0);
         let relay = Relay::start(socket, sides.clone());
+        let (udp, listen) = (relay.advertised, Some(socket));
+        Self::start_at(name, seeds, keyring, folder, (udp, listen, Some(relay)))
+    }
+
+    /// A member that others reach without a relay.
+    pub fn start_direct(name: &str, seeds: &[&Member]) -> Self {
+        let (folder, socket) = (TempFolder::new("member"), free_address());
+        Self::start_at(name, seeds, keys(&[1]), folder, (socket, None, None))
+    }
+
+    fn start_at(
+        name: &str,
+        seeds: &[&Member],
+        keyring: Keyring,
+        folder: TempFolder,
+        (udp, listen, relay): (SocketAddr, Option<SocketAddr>, Option<Relay>),
+    ) -> Self {
         let cluster = ClusterFolder::of(folder.path(), MemberRole::Manager);
         std::fs::create_dir_all(cluster.path()).unwrap();
         let node = NodeRecord {
@@ -63,9 +80,9 @@ impl Member {
             role: MemberRole::Manager,
             node: name.to_owned(),
             host: "127.0.0.1".to_owned(),
-            udp: relay.advertised,
-            listen: Some(socket),
-            seeds: seeds.iter().map(|seed| seed.relay.advertised.to_string()).collect(),
+            udp,
+            listen,
+            seeds: seeds.iter().map(|seed| seed.membership.address().to_string()).collect(),
             manager: None,
         };
         let (tell, refused) = channel();
@@ -76,7 +93,7 @@ impl Member {
             facts: Facts::default(),
             on_refused: Box::new(move |error| tell.send(error).unwrap()),
         });
-        let name = name.to_owned();
+        let (name, socket) = (name.to_owned(), listen.unwrap_or(udp));
         Self { name, socket, relay, membership: membership.unwrap(), refused, folder }
     }
 

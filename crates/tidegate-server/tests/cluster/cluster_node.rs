@@ -55,6 +55,11 @@ pub fn workers_toml(folder: &ClusterFolder, more: &str) -> String {
 
 impl Manager {
     pub fn start() -> Self {
+        Self::start_after(|_| {})
+    }
+
+    /// A manager that is started after something has happened to the UDP address that it was made with.
+    pub fn start_after(happens: impl FnOnce(SocketAddr)) -> Self {
         let folder = TempFolder::new("manager");
         let files = ClusterFolder::of(folder.path(), MemberRole::Manager);
         let wish = InitWish {
@@ -64,7 +69,7 @@ impl Manager {
             workers_port: 8_002,
             udp: UdpAddresses::default(),
         };
-        init(&files, &wish).unwrap();
+        happens(init(&files, &wish).unwrap().udp);
         let trusted = format!("tls_client_ca = {:?}\nnode_certificates = true", files.authority());
         let toml = workers_toml(&files, &trusted);
         let cluster = Arc::new(Cluster::open(files).unwrap());

@@ -1,4 +1,5 @@
 use crate::cluster_node::{Manager, TempNode};
+use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 use tidegate::membership::MemberRole;
@@ -74,4 +75,16 @@ fn a_name_is_given_once_while_it_lives_and_never_to_another_role() {
     membership.stop();
     manager.wait_until_gone("n1");
     assert!(manager.join(&workers, MemberRole::Worker, "n1").is_ok(), "installed anew");
+}
+
+#[test]
+fn a_manager_whose_udp_port_was_taken_before_its_first_start_is_found_at_another() {
+    let mut other = None;
+    // Another node that was made at the same moment may have it already.
+    let manager = Manager::start_after(|udp| other = UdpSocket::bind(udp).ok());
+    let node = manager.joined(MemberRole::Worker, "w1");
+    let membership = node.cluster.start(|error| panic!("{error}")).unwrap();
+    manager.wait_for("w1");
+    membership.stop();
+    drop(other);
 }

@@ -1,5 +1,4 @@
-use crate::bed::{MACHINE, members};
-use crate::relay::Sides;
+use crate::bed::{MACHINE, Member, within};
 use std::hint::black_box;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,12 +14,20 @@ fn seconds() -> u64 {
 #[test]
 fn nobody_is_suspected_while_all_cores_burn() {
     let _machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-    let sides = Sides::default();
-    let all: [crate::bed::Member; 5] = members(&sides);
+    let mut all: Vec<Member> = Vec::new();
+    for number in 0..5 {
+        let seeds: Vec<&Member> = all.first().into_iter().collect();
+        let member = Member::start_direct(&format!("n{number}"), &seeds);
+        all.push(member);
+    }
+    let everybody: Vec<&Member> = all.iter().collect();
+    within("all know all", Duration::from_secs(10), || {
+        all.iter().all(|member| member.sees(&everybody))
+    });
     let cores = thread::available_parallelism().map_or(2, usize::from);
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        for _ in 0..2 * cores {
+        for _ in 0..cores {
             scope.spawn(|| {
                 let mut number = 1_u64;
                 while !stop.load(Ordering::Relaxed) {
@@ -31,7 +38,6 @@ fn nobody_is_suspected_while_all_cores_burn() {
         thread::sleep(Duration::from_secs(seconds()));
         stop.store(true, Ordering::Relaxed);
     });
-    let everybody: Vec<_> = all.iter().collect();
     for member in &all {
         let counts = member.membership.counts();
         assert_eq!(counts.suspicions, 0, "{}: {counts:?}", member.name);

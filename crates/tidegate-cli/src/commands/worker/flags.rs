@@ -10,7 +10,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   tidegate worker --manager 127.0.0.1:8002 --max-concurrent 2
                                                        dials a manager, opens no port
-  tidegate worker --join TOKEN@10.0.0.1:8002           joins a cluster; later starts: tidegate worker
+  TIDEGATE_JOIN=TOKEN@10.0.0.1:8002 tidegate worker    joins a cluster; later starts: tidegate worker
   tidegate worker --max-concurrent 2                   runs python and sh in a sandbox
   tidegate worker --executor http --target http://127.0.0.1:9000/run
                                                        forwards tasks to your server

@@ -8,7 +8,7 @@ use crate::cluster::trust::{
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
@@ -31,6 +31,7 @@ pub struct JoinDesk {
     node: NodeRecord,
     /// In the format of its file.
     keyring: String,
+    udp_port: AtomicU16,
     clients: OnceLock<String>,
     is_live: OnceLock<IsLive>,
     granted: AtomicU64,
@@ -51,6 +52,7 @@ impl JoinDesk {
             book: NodeBook::new(folder.clone()),
             tls: join_acceptor(folder)?,
             keyring: folder.read("keyring.json")?,
+            udp_port: AtomicU16::new(node.udp.port()),
             node,
             clients: OnceLock::new(),
             is_live: OnceLock::new(),
@@ -63,6 +65,11 @@ impl JoinDesk {
     pub fn set_clients(&self, url: String) {
         // Set once, when the ports are open.
         let _ = self.clients.set(url);
+    }
+
+    /// Sets the UDP port of this node: another than at its making, if that was taken by its first start.
+    pub fn set_udp_port(&self, port: u16) {
+        self.udp_port.store(port, Ordering::Relaxed);
     }
 
     /// Sets the view of live members: their names are not given again.
@@ -131,7 +138,7 @@ impl JoinDesk {
             certificate,
             authority: self.authority.pem().to_owned(),
             keyring: self.keyring.clone(),
-            udp_port: self.node.udp.port(),
+            udp_port: self.udp_port.load(Ordering::Relaxed),
             clients: self.clients.get().cloned(),
         })
     }

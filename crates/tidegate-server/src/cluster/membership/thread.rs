@@ -158,6 +158,12 @@ impl Membership {
         views
     }
 
+    /// UDP address that other members send to.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        lock(&self.shared.own).address
+    }
+
     /// Counters since the start.
     #[must_use]
     pub fn counts(&self) -> PacketCounts {
