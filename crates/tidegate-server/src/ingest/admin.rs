@@ -1,6 +1,6 @@
 use super::start::bind;
 use super::{Flushed, Ingest, IngestError, IngestView, UsageError, usage_answer, write_metrics};
-use crate::config::Config;
+use crate::config::{Client, Config};
 use crate::http::admission::Classifier;
 use crate::http::error_response::{ResponseFormat, Unread};
 use crate::http::tls::{EITHER, PortFiles, TlsPort, TlsSetupErrors, reload_forever, write_tls};
@@ -190,14 +190,14 @@ fn stats(view: &IngestView, started: SystemTime) -> Response<ResponseBody> {
     response::json(&body)
 }
 
-/// Answers a request for sums of usage, of these tenants alone if there are any.
+/// Answers a request for sums of usage, as this client may read them if it is one.
 pub(super) async fn usage(
     view: Option<&IngestView>,
     query: Option<&str>,
-    tenants: Option<&[String]>,
+    client: Option<&Client>,
 ) -> Response<ResponseBody> {
     let answer = match view {
-        Some(view) => usage_answer(view, query, tenants).await,
+        Some(view) => usage_answer(view, query, client).await,
         None => Err(UsageError::Off),
     };
     match answer {

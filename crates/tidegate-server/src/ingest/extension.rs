@@ -32,9 +32,9 @@ impl Extension for IngestExtension {
         Box::pin(async move {
             let format = ResponseFormat::of(&request);
             let exposed = caller.admission.is_exposed();
-            let tenants = caller.admission.classifier().usage_tenants(&request, exposed);
-            let response = match tenants {
-                Ok(tenants) => usage(self.view.as_deref(), request.uri().query(), tenants).await,
+            let client = caller.admission.classifier().usage_client(&request, exposed);
+            let response = match client {
+                Ok(client) => usage(self.view.as_deref(), request.uri().query(), client).await,
                 Err(unauthorized) => unauthorized.respond(format),
             };
             format.fit(response, Unread::None)

@@ -49,7 +49,7 @@ async fn a_client_reads_the_usage_of_its_own_tenants_alone() {
 fn clients(usage: &Value) -> Vec<(&str, u64)> {
     let rows = usage["rows"].as_array().unwrap_or_else(|| panic!("{usage}"));
     rows.iter()
-        .map(|row| (row["client"].as_str().unwrap(), row["records"].as_u64().unwrap()))
+        .map(|row| (row["client"].as_str().unwrap_or("others"), row["records"].as_u64().unwrap()))
         .collect()
 }
 
@@ -74,9 +74,24 @@ async fn usage_is_told_by_the_client_that_delivered_it() {
     assert_eq!(clients(&all), [("", 1), ("a", 1), ("b", 2)]);
     assert_eq!(tenants(&usage(OPERATOR, "&client=b").await), ["a", "b"]);
     assert_eq!(tenants(&usage(OPERATOR, "&client=").await), ["a"]);
-    // Of its own tenants alone, whoever delivered it.
-    assert_eq!(clients(&usage(A, "&by=client").await), [("", 1), ("a", 1), ("b", 1)]);
-    assert_eq!(tenants(&usage(A, "&client=b").await), ["a"]);
+    // A client reads of its own tenants alone, and no name of another that delivers for them.
+    let own = usage(A, "&by=client").await;
+    assert_eq!(clients(&own), [("a", 1), ("others", 2)]);
+    assert!(own["next"].is_null() && !own.to_string().contains("\"b\""), "{own}");
+    assert_eq!(clients(&usage(A, "&by=client&limit=1").await), [("a", 1), ("others", 2)]);
+    assert_eq!(clients(&usage(B, "&by=client&tenant=b").await), [("b", 1)]);
+    assert_eq!(tenants(&usage(A, "&client=a").await), ["a"]);
+    let after = "&after=%5Bnull%2Cnull%2C%22a%22%2C%22EUR%22%5D";
+    for (query, parameter) in [
+        ("&client=b".to_owned(), "client"),
+        ("&client=nobody".to_owned(), "client"),
+        ("&client=".to_owned(), "client"),
+        (format!("&by=client{after}"), "after"),
+    ] {
+        let refused = usage(A, &query).await;
+        assert_eq!(refused["reason"], "wrong_parameter", "{refused}");
+        assert!(refused["message"].as_str().unwrap().starts_with(parameter), "{refused}");
+    }
     let page = usage(OPERATOR, "&by=client&limit=1").await;
     let next = page["next"].as_str().unwrap().replace('"', "%22");
     let page = usage(OPERATOR, &format!("&by=client&limit=1&after={next}")).await;

@@ -143,6 +143,21 @@ impl UsageRow {
         UsageCursor { tenant, meter, client: self.client.clone(), currency: self.currency }
     }
 
+    /// Adds another row's sums in the same currency. Its names are left out.
+    pub fn add(&mut self, other: &Self) {
+        let mut sum = |one: Decimal, two: Decimal| {
+            one.checked_add(two).unwrap_or_else(|| {
+                self.overflow = true;
+                Decimal::MAX
+            })
+        };
+        self.amount = sum(self.amount, other.amount);
+        self.quantity = self.quantity.zip(other.quantity).map(|(one, two)| sum(one, two));
+        self.overflow |= other.overflow;
+        self.records = self.records.saturating_add(other.records);
+        self.fallbacks = self.fallbacks.saturating_add(other.fallbacks);
+    }
+
     pub(crate) fn of(
         (tenant, meter, client): (Option<String>, Option<String>, Option<String>),
         currency: Currency,
@@ -159,5 +174,31 @@ impl UsageRow {
             records: tally.records,
             fallbacks: tally.fallbacks,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_add_up_and_mark_what_does_not_fit() {
+        let row = |amount: Decimal| UsageRow {
+            tenant: None,
+            meter: None,
+            client: None,
+            currency: Currency::USD,
+            records: 2,
+            fallbacks: 1,
+            quantity: None,
+            amount,
+            overflow: false,
+        };
+        let mut sum = row(Decimal::ONE);
+        sum.add(&row(Decimal::TWO));
+        assert_eq!((sum.records, sum.fallbacks, sum.amount), (4, 2, 3.into()));
+        assert!(!sum.overflow && sum.quantity.is_none());
+        sum.add(&row(Decimal::MAX));
+        assert!(sum.overflow && sum.amount == Decimal::MAX);
     }
 }

@@ -77,7 +77,7 @@ fn admit(
     match handler {
         _ if !handler.is_telling() => Ok(()),
         _ if !guarded && handler.is_open_at(control.config.listen.admin_address) => Ok(()),
-        Handler::Usage => classifier.usage_tenants(request, guarded).map(drop),
+        Handler::Usage => classifier.usage_client(request, guarded).map(drop),
         _ if classifier.has_operators() => classifier.require_operator(request),
         _ if guarded => classifier.require_known(request),
         _ => Ok(()),

@@ -233,15 +233,15 @@ impl Classifier {
     /// # Errors
     ///
     /// When a token is needed and missing, or unknown.
-    pub fn usage_tenants<B>(
+    pub fn usage_client<B>(
         &self,
         request: &Request<B>,
         guarded: bool,
-    ) -> Result<Option<&[String]>, Unauthorized> {
+    ) -> Result<Option<&Client>, Unauthorized> {
         let (known, shown) = self.known(request)?;
         let needs_token = self.has_operators || (guarded && !self.tokens.is_empty());
         match (known, shown.holder) {
-            (Some(known), _) => Ok(Some(&known.client.tenants)),
+            (Some(known), _) => Ok(Some(&known.client)),
             (None, None) if needs_token => Err(shown.without_holder()),
             (None, _) => Ok(None),
         }
