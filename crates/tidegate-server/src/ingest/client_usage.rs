@@ -1,4 +1,4 @@
-use super::usage_query::{UsageError, wrong};
+use super::usage_error::{UsageError, wrong};
 use crate::config::Client;
 use std::collections::BTreeMap;
 use tidegate::store::{AnyStore, Store as _, StoreError, UsageBy, UsagePage, UsageQuery, UsageRow};

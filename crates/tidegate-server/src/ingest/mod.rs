@@ -14,6 +14,7 @@ mod serve;
 mod start;
 mod stats;
 mod stop;
+mod usage_error;
 mod usage_query;
 mod view;
 
@@ -23,5 +24,6 @@ pub use extension::IngestExtension;
 pub use metrics::write_metrics;
 pub use start::{Flushed, Ingest, IngestError};
 pub use stats::IngestStats;
-pub use usage_query::{UsageError, usage_answer, usage_json};
+pub use usage_error::UsageError;
+pub use usage_query::{usage_answer, usage_json};
 pub use view::IngestView;

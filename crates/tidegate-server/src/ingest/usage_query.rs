@@ -1,16 +1,12 @@
 use super::IngestView;
 use super::client_usage::{by_client_for, restrict};
+use super::usage_error::{QUERY_TIME_MAX, UsageError, wrong};
 use crate::config::Client;
-use crate::http::ResponseBody;
-use crate::http::error_response::{ErrorKind, ErrorResponse};
 use crate::http::request::percent_decoded;
-use http::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tidegate::store::{
-    Store as _, StoreError, UsageBy, UsageCursor, UsagePage, UsageQuery, UsageRow,
-};
+use tidegate::store::{Store as _, UsageBy, UsageCursor, UsagePage, UsageQuery, UsageRow};
 use tokio::time::timeout;
 
 /// The default time range of a query.
@@ -19,51 +15,6 @@ const RANGE_DEFAULT: Duration = Duration::from_secs(3_600);
 /// Rows of a page by default, and at most: about 3 MB of JSON.
 const ROWS_DEFAULT: usize = 1_000;
 const ROWS_MAX: usize = 10_000;
-
-/// The longest that a sum may take.
-const QUERY_TIME_MAX: Duration = Duration::from_secs(9);
-
-/// A request for usage that failed.
-#[derive(Debug, thiserror::Error)]
-pub enum UsageError {
-    /// A parameter is wrong.
-    #[error("{parameter}: {given:?} was given; expected is {expected}")]
-    Parameter {
-        /// The name.
-        parameter: String,
-        /// The given value.
-        given: String,
-        /// The expected values.
-        expected: &'static str,
-    },
-    /// The store can't be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The sum took too long.
-    #[error("the sum was not there within {QUERY_TIME_MAX:?}: ask for less")]
-    TooLong,
-    /// No records are taken in here.
-    #[error(
-        "this node takes in no usage records: start it with --ingest, or set enabled = true in [ingest] of its \
-         configuration"
-    )]
-    Off,
-}
-
-// === impl UsageError ===
-
-impl UsageError {
-    /// The response to such a request.
-    #[must_use]
-    pub fn respond(&self) -> Response<ResponseBody> {
-        let (kind, reason) = match self {
-            Self::Parameter { .. } => (ErrorKind::BadRequest, "wrong_parameter"),
-            Self::Off => (ErrorKind::NotFound, "ingest_off"),
-            Self::Store(_) | Self::TooLong => (ErrorKind::Unavailable, "store_unavailable"),
-        };
-        ErrorResponse::new(kind, reason, &self.to_string()).json()
-    }
-}
 
 /// Answers `GET /v1/usage?by=tenant&from_ns=…&until_ns=…&tenant=…&meter=…&client=…&limit=…&after=…`; every
 /// parameter may be left out. A client is told the usage of its own tenants alone, and of other clients no name.
@@ -207,10 +158,6 @@ fn parse_by(value: &str) -> Result<UsageBy, UsageError> {
 
 fn parse_ns(key: &str, value: &str) -> Result<i64, UsageError> {
     value.parse().map_err(|_| wrong(key, value, "a whole number of nanoseconds since 1970"))
-}
-
-pub(super) fn wrong(parameter: &str, given: &str, expected: &'static str) -> UsageError {
-    UsageError::Parameter { parameter: parameter.to_owned(), given: given.to_owned(), expected }
 }
 
 #[cfg(test)]

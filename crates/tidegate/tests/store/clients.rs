@@ -1,7 +1,7 @@
 //! Usage by the client whose token delivered it, on both stores.
 
 use crate::place::{Place, run};
-use crate::records::{all, append, batch, record, usage};
+use crate::records::{MINUTE_NS, NOW_NS, all, append, batch, record, usage};
 use std::sync::Arc;
 use tidegate::store::{Appended, BatchRefusal, PricedBatch, Store as _, UsageBy, UsageQuery};
 
@@ -23,6 +23,30 @@ async fn rows(store: &tidegate::store::AnyStore, query: &UsageQuery) -> Vec<Stri
     usage(store, query).await.iter().map(row).collect()
 }
 
+async fn are_by_client(store: &tidegate::store::AnyStore) {
+    let by_client = all(UsageBy::Client);
+    assert_eq!(rows(store, &by_client).await, [" - 1", "a - 3", "b - 1"]);
+    let of_acme = by_client.only(Some("acme"), None);
+    assert_eq!(rows(store, &of_acme).await, [" - 1", "a - 2", "b - 1"]);
+    // Over all tenants: with a filter, by pages, and of a meter that nobody has.
+    let by = |by: UsageBy| all(by).of_client(Some("a"));
+    assert_eq!(rows(store, &by(UsageBy::Client)).await, ["a - 3"]);
+    assert_eq!(rows(store, &by(UsageBy::Meter)).await, ["- - 3"]);
+    assert_eq!(rows(store, &all(UsageBy::Client).page(None, 1)).await, [" - 1", "a - 3", "b - 1"]);
+    let of_meter = |meter| all(UsageBy::Client).only(None, Some(meter)).page(None, 1);
+    assert_eq!(rows(store, &of_meter("tokens")).await, [" - 1", "a - 3", "b - 1"]);
+    assert_eq!(rows(store, &of_meter("none")).await, [""; 0]);
+    assert_eq!(rows(store, &of_meter("tokenz")).await, [""; 0]);
+    let of = |client: &str| all(UsageBy::Tenant).of_client(Some(client));
+    assert_eq!(rows(store, &of("a")).await, ["- acme 2", "- zeta 1"]);
+    assert_eq!(rows(store, &of("")).await, ["- acme 1"]);
+    assert_eq!(rows(store, &of("x")).await, [""; 0]);
+    // Tiers and other rows are of all clients.
+    assert_eq!(rows(store, &all(UsageBy::Tenant)).await, ["- acme 4", "- zeta 1"]);
+    let used = store.used("acme", "tokens", i64::MIN, i64::MAX).await.unwrap();
+    assert_eq!(used.to_string(), "4");
+}
+
 async fn usage_is_by_client_and_of_one_client(place: Place) {
     let store = place.open().await;
     let batches = vec![
@@ -33,23 +57,19 @@ async fn usage_is_by_client_and_of_one_client(place: Place) {
         of_client("a", 3, "acme"),
     ];
     assert_eq!(append(&store, batches).await, [Appended::New; 5]);
-    for _ in 0..2 {
-        let by_client = all(UsageBy::Client);
-        assert_eq!(rows(&store, &by_client).await, [" - 1", "a - 3", "b - 1"]);
-        let of_acme = by_client.only(Some("acme"), None);
-        assert_eq!(rows(&store, &of_acme).await, [" - 1", "a - 2", "b - 1"]);
-    }
-    let of = |client: &str| all(UsageBy::Tenant).of_client(Some(client));
-    assert_eq!(rows(&store, &of("a")).await, ["- acme 2", "- zeta 1"]);
-    assert_eq!(rows(&store, &of("")).await, ["- acme 1"]);
-    assert_eq!(rows(&store, &of("x")).await, [""; 0]);
-    // Tiers and other rows are of all clients.
-    assert_eq!(rows(&store, &all(UsageBy::Tenant)).await, ["- acme 4", "- zeta 1"]);
-    let used = store.used("acme", "tokens", i64::MIN, i64::MAX).await.unwrap();
-    assert_eq!(used.to_string(), "4");
+    are_by_client(&store).await;
+    // Writes what a folder has in memory.
+    store.retain(MINUTE_NS).await.unwrap();
+    are_by_client(&store).await;
     store.close().await;
     let store = place.open().await;
     assert_eq!(rows(&store, &all(UsageBy::Client)).await, [" - 1", "a - 3", "b - 1"]);
+    are_by_client(&store).await;
+    // Totals go with the records that they add up.
+    store.retain(NOW_NS + 2 * 1_440 * MINUTE_NS).await.unwrap();
+    for by in [UsageBy::Client, UsageBy::Meter] {
+        assert_eq!(rows(&store, &all(by)).await, [""; 0]);
+    }
     store.close().await;
 }
 

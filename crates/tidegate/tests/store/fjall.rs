@@ -147,6 +147,33 @@ fn sums_are_the_same_before_and_after_they_are_written() {
     });
 }
 
+/// A page over all tenants reads their totals. Walking all tenants is what it did before.
+#[test]
+fn a_sum_of_all_tenants_does_not_read_each_of_them() {
+    run(async {
+        let place = Place::folder();
+        let store = place.open().await;
+        for seq in 1..=10 {
+            let records =
+                (0..2_000).map(|number| record(&format!("t{seq}-{number}"), "tokens", "1", "0.5"));
+            append(&store, vec![batch("a", seq, records.collect())]).await;
+        }
+        // What is in memory is written when the store is closed.
+        store.close().await;
+        let store = place.open().await;
+        let started = Instant::now();
+        assert_eq!(usage(&store, &all(UsageBy::Tenant)).await.len(), 20_000);
+        let by_tenant = started.elapsed();
+        for by in [UsageBy::Meter, UsageBy::Client] {
+            let started = Instant::now();
+            let rows = usage(&store, &all(by)).await;
+            let took = started.elapsed();
+            assert_eq!((rows.len(), rows[0].records), (1, 20_000));
+            assert!(took < by_tenant / 20, "{by:?}: {took:?}, and {by_tenant:?} by tenant");
+        }
+    });
+}
+
 /// Small appends are many blocks: they too must not pile up in what a start has to read again.
 #[test]
 fn many_small_appends_are_all_counted() {

@@ -135,21 +135,49 @@ fn sums_of_past_minutes_become_one_row() {
         let store = connect(&server.url("schema=folded")).await;
         let rows = || async {
             let client = someone(&server).await;
-            client
-                .query_one("SELECT count(*) FROM folded.sums", &[])
-                .await
-                .unwrap()
-                .get::<_, i64>(0)
+            let counts =
+                "SELECT (SELECT count(*) FROM folded.sums), (SELECT count(*) FROM folded.totals)";
+            let row = client.query_one(counts, &[]).await.unwrap();
+            (row.get::<_, i64>(0), row.get::<_, i64>(1))
         };
         for seq in 1..=255 {
             append(&store, vec![one("a", seq)]).await;
         }
         let before = usage(&store, &all(UsageBy::Both)).await;
-        assert_eq!((rows().await, before[0].records), (255, 255));
+        assert_eq!((rows().await, before[0].records), ((255, 255), 255));
         append(&store, vec![one("a", 256)]).await;
         let after = usage(&store, &all(UsageBy::Both)).await;
-        assert_eq!((rows().await, after[0].records, after[0].amount), (1, 256, number("128")));
+        assert_eq!((rows().await, after[0].records), ((1, 1), 256));
+        let of_all = usage(&store, &all(UsageBy::Meter)).await;
+        for row in [&after[0], &of_all[0]] {
+            assert_eq!((row.records, row.amount), (256, number("128")));
+        }
         assert_eq!(count(&store).await, 256);
+    });
+}
+
+#[test]
+fn the_totals_of_an_older_schema_are_made_and_an_older_writer_adds_to_them() {
+    run(async {
+        let server = Postgres::shared();
+        let url = server.url("schema=older");
+        append(&connect(&url).await, vec![one("a", 1), one("a", 2)]).await;
+        let client = someone(&server).await;
+        let older = "DROP TRIGGER sums_totals ON older.sums; DROP FUNCTION older.add_totals(); \
+                     DROP TABLE older.totals; DELETE FROM older.migrations WHERE version = 4";
+        client.batch_execute(older).await.unwrap();
+        let store = connect(&url).await;
+        for by in [UsageBy::Meter, UsageBy::Client] {
+            assert_eq!(usage(&store, &all(by)).await[0].records, 2);
+        }
+        append(&store, vec![one("a", 3)]).await;
+        let by_an_older_writer = "INSERT INTO older.sums (minute_ns, tenant, meter, currency, \
+            records, fallbacks, quantity, amount, folded) \
+            SELECT minute_ns, 'zeta', meter, currency, 5, 0, 5, 5, false FROM older.sums LIMIT 1";
+        client.batch_execute(by_an_older_writer).await.unwrap();
+        for by in [UsageBy::Meter, UsageBy::Client] {
+            assert_eq!(usage(&store, &all(by)).await[0].records, 8);
+        }
     });
 }
 

@@ -9,6 +9,7 @@ use super::engine::{Checkpoint, Engine, Progress, UsageView};
 use super::key::{self, Level};
 use super::recent::Recent;
 use super::series::{PendingSeries, write_pending};
+use super::totals::Totals;
 use crate::storage::StoreError;
 use crate::storage::fjall::Engine as _;
 use crate::store::tally::{Tally, TallyKey};
@@ -135,6 +136,7 @@ pub(super) fn write_slice(
     let recent = view.read();
     let slice: Vec<_> = recent.summary.next_frozen(SLICE_TALLIES).collect();
     let written = slice.len();
+    totals(&slice).write(engine, &mut batch)?;
     for (key, (mut tally, is_new)) in rows(&slice, pending) {
         // A new series has no rows yet.
         if !is_new && let Some(stored) = engine.sums.get(&key).map_err(trouble)? {
@@ -170,6 +172,14 @@ pub(super) fn write_slice(
         progress.checkpoint = None;
     }
     Ok(())
+}
+
+fn totals(tallies: &[(&TallyKey, &Tally)]) -> Totals {
+    let mut totals = Totals::default();
+    for (key, tally) in tallies {
+        Level::ALL.into_iter().for_each(|level| totals.add(key, level, tally));
+    }
+    totals
 }
 
 /// The rows of sums, and whether they are of a series without any.

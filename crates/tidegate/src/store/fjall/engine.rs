@@ -13,7 +13,7 @@ const MIB: u64 = 1024 * 1024;
 /// Cache for indexes, filters and the last blocks.
 const CACHE_BYTES: u64 = 8 * MIB;
 
-/// Size of a memtable by keyspace. With the active one and at most three sealed ones: 4 × (6 + 2 + 3 × 1) = 44 MiB
+/// Size of a memtable by keyspace. With the active one and at most three sealed ones: 4 × (6 + 2 + 4 × 1) = 48 MiB
 /// at worst, so that with the cache and the sums of [`super::checkpoint`] the whole store stays under 64 MB.
 const BLOCKS_BYTES: u64 = 6 * MIB;
 const SUMS_BYTES: u64 = 2 * MIB;
@@ -27,6 +27,8 @@ pub(crate) struct Engine {
     pub(super) blocks: Keyspace,
     /// Tenant, meter, level, time, currency, client: a sum.
     pub(super) sums: Keyspace,
+    /// The same of all tenants, by meter and by client.
+    pub(super) totals: Keyspace,
     /// Name: when it last sent, and the numbers it has sent.
     pub(super) senders: Keyspace,
     /// Tenant and meter: the source that began the series.
@@ -102,11 +104,12 @@ impl storage::fjall::Engine for Engine {
     fn open_at(path: &Path) -> Result<Self, StoreError> {
         let mut tables = Tables::open(path, CACHE_BYTES)?;
         let sums = tables.keyspace_apart("sums", SUMS_BYTES)?;
+        let totals = tables.keyspace_apart("totals", SMALL_BYTES)?;
         let mut keyspace = |name, bytes| tables.keyspace(name, bytes);
         let blocks = keyspace("blocks", BLOCKS_BYTES)?;
         let (senders, log) = (keyspace("senders", SMALL_BYTES)?, keyspace("log", SMALL_BYTES)?);
         let series = keyspace("series", SMALL_BYTES)?;
-        Ok(Self { db: tables.db(), tables, blocks, sums, senders, series, log })
+        Ok(Self { db: tables.db(), tables, blocks, sums, totals, senders, series, log })
     }
 
     fn load(&self) -> Result<(Progress, Recent), StoreError> {
@@ -143,6 +146,7 @@ impl storage::fjall::Engine for Engine {
         }
         progress.checkpoint = under_way.map(|(checkpoint, _)| checkpoint);
         super::series::count_existing(self, &recent)?;
+        super::totals::make_missing(self)?;
         Ok((progress, recent))
     }
 

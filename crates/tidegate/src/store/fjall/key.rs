@@ -17,6 +17,9 @@ pub(super) const STATE: &[u8] = b"state";
 /// Where the number of all series is kept.
 pub(super) const SERIES_TOTAL: &[u8] = b"series";
 
+/// Where it is kept that the totals of all tenants are complete.
+pub(super) const TOTALS: &[u8] = b"totals";
+
 /// Where it is kept how far a checkpoint under way has come.
 pub(super) const CHECKPOINT: &[u8] = b"checkpoint";
 
@@ -145,12 +148,23 @@ pub(super) fn decode_covered(bytes: &[u8]) -> Option<(u64, Covered)> {
 
 /// Reverses [`sum`] for the row of a minute.
 fn minute_key(bytes: &[u8]) -> Option<TallyKey> {
+    split_sum(bytes).map(|(key, _)| key)
+}
+
+/// Reverses [`sum`]: the key has the start of the level's span for its minute.
+pub(super) fn split_sum(bytes: &[u8]) -> Option<(TallyKey, Level)> {
     let (length, tenant, meter) = split_pair(bytes)?;
+    let level = match bytes.get(length)? {
+        b'm' => Level::Minute,
+        b'h' => Level::Hour,
+        b'd' => Level::Day,
+        _ => return None,
+    };
     let (time, end) = bytes.get(length + 1..)?.split_first_chunk()?;
     let (currency, client) = currency_and_client(end)?;
     let minute_ns = (u64::from_be_bytes(*time) ^ 1 << 63) as i64;
     let (tenant, meter, client) = (tenant.into(), meter.into(), client.into());
-    Some(TallyKey { tenant, meter, minute_ns, currency, client })
+    Some((TallyKey { tenant, meter, minute_ns, currency, client }, level))
 }
 
 /// The fewest rows that cover a time: whole days, then whole hours beside them, then minutes.

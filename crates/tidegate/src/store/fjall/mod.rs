@@ -12,6 +12,7 @@ mod recent;
 mod retain;
 mod series;
 mod store;
+mod totals;
 mod writer;
 
 pub use store::FjallStore;

@@ -1,12 +1,13 @@
 use super::block;
 use super::engine::{Engine, UsageView};
 use super::key::{self, Level, Part};
+use super::totals::{BY_CLIENT, BY_METER};
 use crate::store::day_sums::DaySums;
 use crate::store::decide::StoredSender;
 use crate::store::scan::RecordsSender;
 use crate::store::tally::{Tally, TallyKey};
 use crate::store::{StoreError, UsageBy, UsageCursor, UsagePage, UsageQuery, UsageRow};
-use fjall::{Readable as _, Snapshot};
+use fjall::{Keyspace, Readable as _, Snapshot};
 use rust_decimal::Decimal;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ const PAGE_TIME: Duration = Duration::from_secs(3);
 
 /// A tenant and a meter that have sums.
 pub(super) struct Pair {
-    /// Key prefix of their sums.
+    /// Key prefix of their sums. That of totals has by what they are in the place of the tenant.
     pub(super) prefix: Vec<u8>,
     tenant: String,
     meter: String,
@@ -30,11 +31,17 @@ pub(super) struct Pair {
 /// Sums by what a query asks for: those of a page, and none beyond it.
 struct Table {
     by: UsageBy,
+    totals: Option<&'static str>,
+    /// True if pairs come in the order of their second names alone: totals, or those of one tenant.
+    by_second: bool,
     after: Option<RowKey>,
     limit: usize,
     has_more: bool,
     rows: BTreeMap<RowKey, Tally>,
 }
+
+/// Tenant, meter and client of rows that come together.
+type Group = (Option<String>, Option<String>, Option<String>);
 
 /// Tenant, meter, client and currency of a row.
 type RowKey = (Option<String>, Option<String>, Option<String>, Currency);
@@ -43,6 +50,8 @@ type RowKey = (Option<String>, Option<String>, Option<String>, Currency);
 struct Moment {
     engine: Arc<Engine>,
     snapshot: Snapshot,
+    /// By what the totals are that it reads in the place of the sums of tenants.
+    totals: Option<&'static str>,
     recent: Vec<(TallyKey, Tally)>,
 }
 
@@ -81,8 +90,12 @@ pub(super) fn day_sums(
 }
 
 /// The first tenant and meter at or after a key.
-pub(super) fn next_pair(engine: &Engine, from: &[u8]) -> Result<Option<Pair>, StoreError> {
-    match engine.sums.range(from..).next() {
+pub(super) fn next_pair(
+    engine: &Engine,
+    sums: &Keyspace,
+    from: &[u8],
+) -> Result<Option<Pair>, StoreError> {
+    match sums.range(from..).next() {
         Some(row) => {
             let key = row.key().map_err(|error| engine.trouble(&error))?;
             Pair::of(&key).map(Some).ok_or_else(|| engine.damaged("a sum's key"))
@@ -118,11 +131,12 @@ pub(super) fn usage(view: &UsageView, query: &UsageQuery) -> Result<UsagePage, S
             && query.meter.as_deref().is_none_or(|only| only == meter)
     };
     let of_client = |client: &str| query.client.as_deref().is_none_or(|only| only == client);
-    let moment = Moment::now(view, |key| {
+    let mut moment = Moment::now(view, |key| {
         (from_ns..until_ns).contains(&key.minute_ns)
             && named(&key.tenant, &key.meter)
             && of_client(&key.client)
     })?;
+    moment.totals = totals(query);
     let mut table = Table::new(query);
     for (key, tally) in &moment.recent {
         table.add((&key.tenant, &key.meter, &key.client), key.currency, tally);
@@ -131,7 +145,14 @@ pub(super) fn usage(view: &UsageView, query: &UsageQuery) -> Result<UsagePage, S
     let started = Instant::now();
     let (mut from, mut last) = (first_key(query), None::<Pair>);
     while let Some(pair) = moment.next_pair(&from)? {
-        if query.tenant.as_deref().is_some_and(|only| only != pair.tenant) {
+        if moment.totals.or(query.tenant.as_deref()).is_some_and(|only| only != pair.tenant) {
+            break;
+        }
+        let by_client = moment.totals == Some(BY_CLIENT);
+        // Other meters follow the one that is asked for.
+        if moment.totals == Some(BY_METER)
+            && query.meter.as_ref().is_some_and(|it| *it < pair.meter)
+        {
             break;
         }
         if table.is_before(&pair) {
@@ -145,8 +166,9 @@ pub(super) fn usage(view: &UsageView, query: &UsageQuery) -> Result<UsagePage, S
         {
             return Ok(table.into_page_until(&read));
         }
-        if named(&pair.tenant, &pair.meter) {
+        if by_client || named(&pair.tenant, &pair.meter) {
             moment.stored(&pair.prefix, &parts, |currency, client, tally| {
+                let client = if by_client { &pair.meter } else { client };
                 if of_client(client) {
                     table.add((&pair.tenant, &pair.meter, client), currency, tally);
                 }
@@ -162,11 +184,34 @@ pub(super) fn usage(view: &UsageView, query: &UsageQuery) -> Result<UsagePage, S
     Ok(table.into_page())
 }
 
+/// By what the totals are that a query reads: one that adds up all tenants.
+fn totals(query: &UsageQuery) -> Option<&'static str> {
+    match query.by {
+        _ if query.tenant.is_some() => None,
+        UsageBy::Meter => Some(BY_METER),
+        // Of a meter, its totals tell the clients.
+        UsageBy::Client if query.meter.is_some() => Some(BY_METER),
+        UsageBy::Client => Some(BY_CLIENT),
+        UsageBy::Tenant | UsageBy::Both => None,
+    }
+}
+
 /// The key at which the rows of a query begin.
 fn first_key(query: &UsageQuery) -> Vec<u8> {
+    if let Some(by) = totals(query) {
+        let after = query.after.as_ref();
+        let after = after.and_then(|after| match query.by {
+            UsageBy::Meter => after.meter.as_ref(),
+            _ if by == BY_CLIENT => after.client.as_ref(),
+            _ => None,
+        });
+        let first = after.max(query.meter.as_ref()).map(|name| key::pair(by, name));
+        return first.unwrap_or_else(|| key::tenant(by));
+    }
     let of_tenant = query.tenant.as_deref().map(key::tenant).unwrap_or_default();
     let after = query.after.as_ref().and_then(|after| match (&after.tenant, &after.meter) {
         (Some(tenant), Some(meter)) => Some(key::pair(tenant, meter)),
+        (None, Some(meter)) => query.tenant.as_deref().map(|tenant| key::pair(tenant, meter)),
         (Some(tenant), None) => Some(key::tenant(tenant)),
         _ => None,
     });
@@ -233,11 +278,15 @@ impl Moment {
         let recent = inside.summary.iter().filter(|(key, _)| wanted(key));
         let recent = recent.map(|(key, tally)| (key.clone(), *tally)).collect();
         let snapshot = engine.db.snapshot();
-        Ok(Self { engine, snapshot, recent })
+        Ok(Self { engine, snapshot, totals: None, recent })
+    }
+
+    fn sums(&self) -> &Keyspace {
+        if self.totals.is_some() { &self.engine.totals } else { &self.engine.sums }
     }
 
     fn next_pair(&self, from: &[u8]) -> Result<Option<Pair>, StoreError> {
-        match self.snapshot.range(&self.engine.sums, from..).next() {
+        match self.snapshot.range(self.sums(), from..).next() {
             Some(row) => {
                 let key = row.key().map_err(|error| self.engine.trouble(&error))?;
                 Pair::of(&key).map(Some).ok_or_else(|| self.engine.damaged("a sum's key"))
@@ -255,7 +304,7 @@ impl Moment {
         for part in parts {
             let from = part.level.start(prefix, part.from_ns);
             let until = part.level.start(prefix, part.until_ns);
-            for row in self.snapshot.range(&self.engine.sums, from..until) {
+            for row in self.snapshot.range(self.sums(), from..until) {
                 let (key, value) = row.into_inner().map_err(|error| self.engine.trouble(&error))?;
                 let sum = key::end(&key, prefix).zip(key::decode_tally(&value));
                 let ((currency, client), tally) =
@@ -272,23 +321,30 @@ impl Moment {
 impl Table {
     fn new(query: &UsageQuery) -> Self {
         let after = query.after.clone().map(|it| (it.tenant, it.meter, it.client, it.currency));
-        Self { by: query.by, after, limit: query.limit, rows: BTreeMap::new(), has_more: false }
+        let totals = totals(query);
+        let by_second = query.tenant.is_some() || totals.is_some();
+        let (by, limit, rows) = (query.by, query.limit, BTreeMap::new());
+        Self { by, totals, by_second, after, limit, rows, has_more: false }
     }
 
-    /// The part of a row's key that pairs come in the order of; `None` for meters and clients, which come in no
-    /// order.
-    fn group(&self, pair: &Pair) -> Option<(Option<String>, Option<String>)> {
+    /// The part of a row's key that pairs come in the order of; `None` if they come in no order.
+    fn group(&self, pair: &Pair) -> Option<Group> {
+        let (tenant, second) = (Some(pair.tenant.clone()), Some(pair.meter.clone()));
         match self.by {
+            UsageBy::Tenant => Some((tenant, None, None)),
+            UsageBy::Both => Some((tenant, second, None)),
+            UsageBy::Meter if self.by_second => Some((None, second, None)),
+            UsageBy::Client if self.totals == Some(BY_CLIENT) => Some((None, None, second)),
             UsageBy::Meter | UsageBy::Client => None,
-            UsageBy::Tenant => Some((Some(pair.tenant.clone()), None)),
-            UsageBy::Both => Some((Some(pair.tenant.clone()), Some(pair.meter.clone()))),
         }
     }
 
     /// True if the page is full, and this pair and all that follow it are beyond it.
     fn is_before(&self, pair: &Pair) -> bool {
-        let Some(((tenant, meter, ..), _)) = self.rows.last_key_value() else { return false };
-        let last = || (tenant.clone(), meter.clone());
+        let Some(((tenant, meter, client, _), _)) = self.rows.last_key_value() else {
+            return false;
+        };
+        let last = || (tenant.clone(), meter.clone(), client.clone());
         self.rows.len() >= self.limit && self.group(pair).is_some_and(|group| group > last())
     }
 
@@ -328,12 +384,12 @@ impl Table {
     /// The rows up to those of a pair, all of which was read.
     fn into_page_until(mut self, read: &Pair) -> UsagePage {
         let group = self.group(read);
-        self.rows.retain(|(tenant, meter, ..), _| {
-            group.as_ref().is_some_and(|group| (tenant, meter) <= (&group.0, &group.1))
+        self.rows.retain(|(tenant, meter, client, _), _| {
+            group.as_ref().is_some_and(|it| (tenant, meter, client) <= (&it.0, &it.1, &it.2))
         });
         let currency = Currency::LAST;
         let next =
-            group.map(|(tenant, meter)| UsageCursor { tenant, meter, client: None, currency });
+            group.map(|(tenant, meter, client)| UsageCursor { tenant, meter, client, currency });
         UsagePage { next, ..self.into_page() }
     }
 }

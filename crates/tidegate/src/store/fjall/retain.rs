@@ -10,22 +10,30 @@ const ROWS_AT_ONCE: usize = 4096;
 /// Deletes what is before a day's start, and says how many rows that were.
 pub(super) fn delete_before(engine: &Engine, day_ns: i64) -> Result<u64, StoreError> {
     let mut deleted = delete(engine, &engine.blocks, |_| true, &[], &key::ordered(day_ns))?;
-    let mut pair = super::read::next_pair(engine, &[])?;
-    while let Some(found) = pair {
-        for level in Level::ALL {
-            let (from, until) =
-                (level.start(&found.prefix, i64::MIN), level.start(&found.prefix, day_ns));
-            deleted += delete(engine, &engine.sums, |_| true, &from, &until)?;
-        }
-        pair = super::read::next_pair(engine, &found.after())?;
-    }
+    // Totals are no rows of anybody's.
+    deleted += delete_sums(engine, &engine.sums, day_ns)?;
+    delete_sums(engine, &engine.totals, day_ns)?;
     super::series::forget_old(engine)?;
     let idle =
         |value: &[u8]| value.first_chunk().is_some_and(|since| i64::from_be_bytes(*since) < day_ns);
     Ok(deleted + delete(engine, &engine.senders, idle, &[], &[0xff])?)
 }
 
-fn delete(
+fn delete_sums(engine: &Engine, sums: &Keyspace, day_ns: i64) -> Result<u64, StoreError> {
+    let mut deleted = 0;
+    let mut pair = super::read::next_pair(engine, sums, &[])?;
+    while let Some(found) = pair {
+        for level in Level::ALL {
+            let (from, until) =
+                (level.start(&found.prefix, i64::MIN), level.start(&found.prefix, day_ns));
+            deleted += delete(engine, sums, |_| true, &from, &until)?;
+        }
+        pair = super::read::next_pair(engine, sums, &found.after())?;
+    }
+    Ok(deleted)
+}
+
+pub(super) fn delete(
     engine: &Engine,
     keyspace: &Keyspace,
     is_old: impl Fn(&[u8]) -> bool,

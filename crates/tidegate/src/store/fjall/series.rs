@@ -98,13 +98,13 @@ pub(super) fn count_existing(engine: &Engine, recent: &Recent) -> Result<(), Sto
         return Ok(());
     }
     let mut pairs: HashSet<Series> = recent.iter().map(|(key, _)| key.series()).collect();
-    let mut pair = super::read::next_pair(engine, &[])?;
+    let mut pair = super::read::next_pair(engine, &engine.sums, &[])?;
     while let Some(found) = pair {
         pairs.insert(found.series());
         if pairs.len() >= AT_ONCE {
             add(engine, &mut pairs)?;
         }
-        pair = super::read::next_pair(engine, &found.after())?;
+        pair = super::read::next_pair(engine, &engine.sums, &found.after())?;
     }
     add(engine, &mut pairs)?;
     recount(engine)

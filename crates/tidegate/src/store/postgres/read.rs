@@ -22,9 +22,9 @@ const USED: &str = "SELECT coalesce(sum(quantity), 0)::text FROM $schema.sums \
     WHERE tenant = $1 AND meter = $2 AND minute_ns >= $3 AND minute_ns < $4";
 
 const USAGE: &str = "SELECT $tenant, $meter, $client, currency, sum(records)::bigint, \
-    sum(fallbacks)::bigint, sum(quantity)::text, sum(amount)::text FROM $schema.sums \
+    sum(fallbacks)::bigint, sum(quantity)::text, sum(amount)::text FROM $schema.$source \
     WHERE minute_ns >= $1 AND minute_ns < $2 \
-    AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR meter = $4) \
+    AND ($3::text IS NULL OR $of_tenant = $3) AND ($4::text IS NULL OR meter = $4) \
     AND ($5::text IS NULL OR $names >= ($5, $6)) AND ($9::text IS NULL OR client = $9) \
     GROUP BY 1, 2, 3, 4 HAVING $5::text IS NULL OR ($group, currency) > ($5, $6, $7) \
     ORDER BY 1, 2, 3, 4 LIMIT $8";
@@ -85,7 +85,11 @@ pub(super) async fn usage(
         UsageBy::Client => ([none, none, "client"], "client, ''"),
         UsageBy::Both => (["tenant", "meter", none], "tenant, meter"),
     };
+    // Over all tenants their totals are read, however many tenants there are.
+    let over_all = query.tenant.is_none() && matches!(query.by, UsageBy::Meter | UsageBy::Client);
+    let (source, tenant_column) = if over_all { ("totals", none) } else { ("sums", "tenant") };
     let names = |statement: &str| {
+        let statement = statement.replace("$source", source).replace("$of_tenant", tenant_column);
         let statement = statement.replace("$names", &format!("({names})"));
         let statement = statement.replace("$group", names).replace("$client", of_client);
         statement.replace("$tenant", tenant).replace("$meter", meter)

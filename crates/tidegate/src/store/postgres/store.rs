@@ -21,8 +21,12 @@ use tokio_postgres::Client;
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// Migrations, in order.
-const STEPS: [&str; 3] =
-    [include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("schema_1.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
+];
 
 /// Number of appends between two folds of sums.
 const FOLD_EVERY: u32 = 256;
@@ -130,6 +134,9 @@ impl Store for PostgresStore {
             let statement = self.settings.schema.sql(statement);
             deleted += client.execute(&statement, &[&day_ns]).await.map_err(failed)?;
         }
+        // Totals are no rows of anybody's.
+        let totals = self.settings.schema.sql("DELETE FROM $schema.totals WHERE minute_ns < $1");
+        client.execute(&totals, &[&day_ns]).await.map_err(failed)?;
         series::forget_old(client, &self.settings).await.map_err(failed)?;
         self.writer.lock().await.series.clear();
         Ok(deleted)

@@ -52,6 +52,15 @@ const FOLD: &str = "WITH gone AS ( \
         sum(records)::bigint, sum(fallbacks)::bigint, sum(quantity), sum(amount), true, client \
     FROM gone GROUP BY minute_ns, tenant, meter, currency, client";
 
+const FOLD_TOTALS: &str = "WITH gone AS ( \
+        DELETE FROM $schema.totals \
+        WHERE NOT folded AND minute_ns < (extract(epoch FROM now())::bigint - 600) * 1000000000 \
+        RETURNING * \
+    ) \
+    INSERT INTO $schema.totals SELECT minute_ns, meter, client, currency, \
+        sum(records)::bigint, sum(fallbacks)::bigint, sum(quantity), sum(amount), true \
+    FROM gone GROUP BY minute_ns, meter, client, currency";
+
 /// Stores batches in one transaction.
 pub(super) async fn append(
     client: &mut Client,
@@ -89,8 +98,10 @@ pub(super) async fn append(
 
 /// Makes one row of many where a minute is over.
 pub(super) async fn fold(client: &Client, settings: &Settings) -> Result<u64, StoreError> {
-    let folded = client.execute(&settings.schema.sql(FOLD), &[]).await;
-    folded.map_err(|error| store_error(&settings.shown, &error))
+    let failed = |error| store_error(&settings.shown, &error);
+    let folded = client.execute(&settings.schema.sql(FOLD), &[]).await.map_err(failed)?;
+    client.execute(&settings.schema.sql(FOLD_TOTALS), &[]).await.map_err(failed)?;
+    Ok(folded)
 }
 
 /// The senders' windows, which nobody else can change until this transaction ends.

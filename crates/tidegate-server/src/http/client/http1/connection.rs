@@ -13,7 +13,7 @@ use http_body::Frame;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead as _, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 /// The first read of a response, and the least room for a read. A read that fills its room doubles the next one.
@@ -336,7 +336,9 @@ impl Http1 {
 
     /// Returns true if the endpoint has not closed the idle connection, nor sent what nobody asked for.
     pub fn is_open(&mut self, cx: &mut Context<'_>) -> bool {
-        self.poll_fill(cx).is_pending()
+        // One byte is as much as it takes to see that there is any, or the end.
+        let mut byte = [0; 1];
+        Pin::new(&mut self.stream).poll_read(cx, &mut ReadBuf::new(&mut byte)).is_pending()
     }
 
     /// Takes the stream of a connection whose endpoint switches protocols.
