@@ -38,6 +38,8 @@ pub struct StatsBuffer<K, V> {
     waiting: u64,
     updates_max: u64,
     keys_max: usize,
+    /// Share of the consumer's admission that its messages use.
+    admission: f64,
     gauge: LevelGauge,
     totals: StatsBufferTotals,
 }
@@ -113,6 +115,7 @@ impl<K: Ord + Clone, V> StatsBuffer<K, V> {
             waiting: 0,
             updates_max: updates_max.max(1),
             keys_max: keys_max.max(1),
+            admission: 0.0,
             gauge: LevelGauge::new(levels)?,
             totals: StatsBufferTotals::default(),
         })
@@ -192,11 +195,19 @@ impl<K: Ord + Clone, V> StatsBuffer<K, V> {
         self.entries.len()
     }
 
+    /// Sets the share, 0 … 1, that the messages of waiting updates use of what may be in flight. It counts as
+    /// fill: senders are slowed before their messages are shed.
+    pub fn set_admission(&mut self, share: f64) {
+        self.admission = share;
+        self.observe();
+    }
+
     /// Fill, 0 … 1; above 1 only with final updates beyond the capacity.
     #[must_use]
     pub fn fill(&self) -> f64 {
         let updates = self.waiting as f64 / self.updates_max as f64;
-        updates.max(self.entries.len() as f64 / self.keys_max as f64)
+        let keys = self.entries.len() as f64 / self.keys_max as f64;
+        updates.max(keys).max(self.admission)
     }
 
     /// Most updates that may wait.
@@ -334,6 +345,25 @@ mod tests {
         assert_eq!(buffer.level(), Reject);
         assert_eq!(buffer.take(usize::MAX).len(), 10);
         assert_eq!((buffer.level(), buffer.waiting(), buffer.signal().delay_ms), (None, 0, 0));
+    }
+
+    /// Updates that come alone are shed long before they fill the buffer.
+    #[test]
+    fn the_share_of_the_admission_counts_as_fill() {
+        let mut buffer = buffer(100);
+        add(&mut buffer, 1, MERGED).unwrap();
+        for (share, level) in [
+            (0.5, None),
+            (0.7, Throttle),
+            (0.85, Batch),
+            (0.95, Reject),
+            (0.92, Reject),
+            (0.0, None),
+        ] {
+            buffer.set_admission(share);
+            assert_eq!(buffer.level(), level, "{share}");
+        }
+        assert_eq!(buffer.waiting(), 1);
     }
 
     #[test]

@@ -95,6 +95,11 @@ impl Bed {
         self.runtime.block_on(async { timeout(LONGEST, test).await.expect("in time") })
     }
 
+    /// Runs a test that takes so long by itself.
+    pub fn run_for<T>(&self, time: Duration, test: impl Future<Output = T>) -> T {
+        self.runtime.block_on(async { timeout(time + LONGEST, test).await.expect("in time") })
+    }
+
     pub fn hub(&self) -> &Arc<WorkerHub> {
         self.manager.workers().unwrap()
     }

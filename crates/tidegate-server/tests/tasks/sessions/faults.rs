@@ -1,12 +1,9 @@
 //! Links, workers and managers that fail: each task ends once, with all its output.
 
 use super::bed::{Bed, BedSettings, ticking, until, worker};
-use super::manager_levels::flood;
 use super::relay::Relay;
 use crate::folder::TempFolder;
 use crate::node::spec;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegate::task::{TaskId, TaskSpec, TaskStatus};
 use tidegate_server::tasks::session::Lane;
@@ -216,70 +213,6 @@ fn a_cancellation_does_not_wait_behind_data_that_nobody_reads() {
             assert_eq!(bed.until_over(id).await.status, TaskStatus::Cancelled);
             assert_eq!(bed.text(id).await.len(), 200_000);
         }
-    });
-}
-
-/// Time from a submission to its start at the worker and from there to its cancellation, in the median.
-async fn time_to_start_and_cancel(bed: &Bed, worker: &SessionWorker, names: &str) -> [Duration; 2] {
-    let mut times = [Vec::new(), Vec::new()];
-    for nth in 0..9 {
-        let began = Instant::now();
-        let id = bed.submit(&format!("{names}{nth}"), "hang").await;
-        while worker.executor().capacity().running == 1 {
-            sleep(Duration::from_millis(1)).await;
-        }
-        times[0].push(began.elapsed());
-        let began = Instant::now();
-        bed.handle.cancel(&id).await.unwrap();
-        while worker.executor().capacity().running > 1 {
-            sleep(Duration::from_millis(1)).await;
-        }
-        times[1].push(began.elapsed());
-        assert_eq!(bed.until_over(&id).await.status, TaskStatus::Cancelled);
-    }
-    times.map(|mut times| {
-        times.sort();
-        times[times.len() / 2]
-    })
-}
-
-#[test]
-fn a_manager_at_reject_dispatches_cancels_and_renews() {
-    let folder = TempFolder::new("fault-reject");
-    let settings = BedSettings { lease: SHORT_LEASE, updates_max: 100, ..BedSettings::default() };
-    let bed = Bed::start(&folder, settings);
-    let worker = worker("w1", 2, bed.address);
-    let stop = Arc::new(AtomicBool::new(false));
-    bed.run(async {
-        // Lives by renewals alone, for several leases.
-        let lives = bed.submit("lives", "hang").await;
-        running(&bed, &lives).await;
-        let unloaded = time_to_start_and_cancel(&bed, &worker, "free").await;
-        let flooding = flood(bed.address, "f1".to_owned(), 120, Arc::clone(&stop));
-        let flooding = tokio::spawn(flooding);
-        until(|| bed.hub().list().stats_buffer.totals.full > 0).await;
-        let began = Instant::now();
-        let mut loaded = Vec::new();
-        while began.elapsed() < 4 * SHORT_LEASE {
-            let names = format!("loaded{}-", loaded.len());
-            loaded.push(time_to_start_and_cancel(&bed, &worker, &names).await);
-        }
-        stop.store(true, Ordering::SeqCst);
-        let (sent, rejects) = flooding.await.unwrap();
-        println!(
-            "unloaded {unloaded:?}, loaded {loaded:?}; {rejects} acks at REJECT, {sent} updates"
-        );
-        assert!(rejects > 100, "{rejects}");
-        for part in 0..2 {
-            let mut times: Vec<_> = loaded.iter().map(|times| times[part]).collect();
-            times.sort();
-            let median = times[times.len() / 2];
-            let most = Duration::from_millis(100).max(3 * unloaded[part]);
-            assert!(median < most, "{median:?}, unloaded {unloaded:?}");
-        }
-        let view = bed.handle.task(&lives).await.unwrap();
-        assert_eq!((view.status, view.attempt), (TaskStatus::Running, 1), "it was renewed");
-        assert_eq!(worker.executor().capacity().running, 1);
     });
 }
 

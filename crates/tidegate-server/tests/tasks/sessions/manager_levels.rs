@@ -3,10 +3,6 @@
 use super::bed::{Bed, BedSettings, until};
 use super::peer_worker::{PeerWorker, progress_of, update};
 use crate::folder::TempFolder;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 use tidegate::MessageClass;
 use tidegate::frame::FrameKind;
 use tidegate::signal::BackpressureLevel::{self, Batch, None as Clear, Reject, Throttle};
@@ -14,7 +10,6 @@ use tidegate::task::TaskStatus;
 use tidegate_server::tasks::session::{
     BufferMetrics, ExecutionUpdate, UpdateAck, UpdateBatch, WorkerStats, encode,
 };
-use tokio::time::Instant;
 
 /// Updates that may wait at the manager.
 const UPDATES_MAX: u64 = 100;
@@ -198,89 +193,5 @@ fn ad37_ends_are_accepted_at_every_level_with_their_progress() {
             assert_eq!(bed.text(&id).await, "out\n");
             peer.report().await;
         }
-    });
-}
-
-/// Sends updates and metrics as fast as the manager reads, until it is told to stop. Returns the updates sent.
-pub async fn flood(
-    manager: SocketAddr,
-    name: String,
-    updates: usize,
-    stop: Arc<AtomicBool>,
-) -> (u64, u64) {
-    let peer = PeerWorker::join(manager, &name, 1, 0).await;
-    let PeerWorker { mut control_in, mut control_out, mut data_in, mut data_out, .. } = peer;
-    let acks = tokio::spawn(async move {
-        let mut rejected = 0;
-        while let Ok(ack) = data_in.next_of::<UpdateAck>(FrameKind::ProgressAck).await {
-            rejected += u64::from(ack.signal.level == Reject);
-        }
-        rejected
-    });
-    let control = tokio::spawn(async move {
-        let state = tidegate_server::tasks::session::WorkerState::default();
-        while control_in.next().await.is_ok() {
-            if control_out.send(FrameKind::State, &state).await.is_err() {
-                break;
-            }
-        }
-    });
-    let (mut frames, mut sent) = (Vec::new(), 0);
-    while !stop.load(Ordering::SeqCst) {
-        sent += 1;
-        frames.clear();
-        let updates = progress_of(usize::try_from(sent).unwrap() * updates, updates);
-        let batch = UpdateBatch { seq: sent, merged: true, updates };
-        encode(&mut frames, FrameKind::Progress, &batch).unwrap();
-        for _ in 0..8 {
-            encode(&mut frames, FrameKind::Debug, &BufferMetrics::default()).unwrap();
-        }
-        data_out.write(&frames).await.unwrap();
-        tokio::task::yield_now().await;
-    }
-    control.abort();
-    drop(data_out);
-    let _ = control.await;
-    (sent * updates as u64, acks.await.unwrap())
-}
-
-/// The seed's test of a manager under 10,000 updates a second.
-#[test]
-fn ad32_a_manager_flooded_with_updates_sheds_low_and_keeps_critical() {
-    let folder = TempFolder::new("levels-flood");
-    let bed = small(&folder);
-    let stop = Arc::new(AtomicBool::new(false));
-    bed.run(async {
-        let floods: Vec<_> = (0..4)
-            .map(|nth| tokio::spawn(flood(bed.address, format!("f{nth}"), 120, Arc::clone(&stop))))
-            .collect();
-        let mut peer = PeerWorker::join(bed.address, "p1", 1, 1).await;
-        let began = Instant::now();
-        let mut ends = 0;
-        while began.elapsed() < Duration::from_secs(2) || ends < 5 {
-            let id = bed.submit(&format!("t{ends}"), "x").await;
-            assert_eq!(peer.accept().await, id.as_str());
-            peer.send(vec![update(id.as_str(), "succeeded", "out\n", None)], false).await;
-            assert_eq!(bed.until_over(&id).await.status, TaskStatus::Succeeded);
-            peer.report().await;
-            ends += 1;
-        }
-        let took = began.elapsed();
-        stop.store(true, Ordering::SeqCst);
-        let (mut offered, mut rejects) = (0, 0);
-        for flood in floods {
-            let (sent, rejected) = flood.await.unwrap();
-            (offered, rejects) = (offered + sent, rejects + rejected);
-        }
-        let buffer = bed.hub().list().stats_buffer;
-        let rate = offered as f64 / took.as_secs_f64();
-        println!("{offered} updates in {took:?}: {rate:.0}/s; {ends} tasks; {buffer:?}");
-        let low =
-            buffer.admission.low_shed + buffer.totals.dropped[MessageClass::Telemetry.index()];
-        assert!(low > 0, "telemetry is shed");
-        assert!(rejects > 0, "senders are told");
-        assert!(buffer.admission.critical_acquired > 0, "joins are critical");
-        assert_eq!(buffer.admission.critical_shed, 0);
-        assert_eq!((buffer.totals.dropped[0], buffer.totals.dropped[1]), (0, 0));
     });
 }

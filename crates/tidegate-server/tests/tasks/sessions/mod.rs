@@ -2,6 +2,7 @@
 
 mod bed;
 mod faults;
+mod flood;
 mod joining;
 mod late_leases;
 mod long_faults;
@@ -10,6 +11,7 @@ mod peer_manager;
 mod peer_worker;
 mod relay;
 mod running;
+mod saturation;
 mod signal_to_effect;
 mod truth;
 mod worker_levels;

@@ -1,7 +1,6 @@
 use super::hub::WorkerHub;
 use super::stats::{StatsKey, StatsValue};
 use std::sync::Arc;
-use tidegate::OwnedPermit;
 
 /// Hands progress to the manager's thread and statistics to their workers, for as long as both are there. A slow
 /// manager stops it, and the buffer fills: that is the backpressure.
@@ -12,11 +11,12 @@ pub(super) async fn consume_forever(hub: Arc<WorkerHub>) {
             hub.stats.changed.notified().await;
             continue;
         }
-        let mut progress = Vec::new();
+        let (mut progress, mut permits) = (Vec::new(), Vec::new());
         for (key, entry) in taken {
+            permits.extend(entry.permits);
             match (key, entry.value) {
                 (StatsKey::Execution(key), StatsValue::Progress(value)) => {
-                    progress.push((key, value, entry.permits));
+                    progress.push((key, value));
                 }
                 (StatsKey::Worker(name), StatsValue::Worker(stats)) => {
                     if let Some(worker) = hub.find(&name) {
@@ -33,18 +33,14 @@ pub(super) async fn consume_forever(hub: Arc<WorkerHub>) {
         }
         if progress.is_empty() {
             // Statistics alone: the connections of this thread come first, and then what is left.
+            hub.stats.consumed(permits);
             tokio::task::yield_now().await;
             continue;
         }
-        let mut permits = Vec::new();
-        let updates = progress.into_iter().map(|(key, value, held)| {
-            permits.extend(held);
-            (key, value)
-        });
-        if hub.outlet.progress.send(updates.collect()).await.is_err() {
+        if hub.outlet.progress.send(progress).await.is_err() {
             return;
         }
-        permits.into_iter().for_each(OwnedPermit::success);
+        hub.stats.consumed(permits);
     }
 }
 

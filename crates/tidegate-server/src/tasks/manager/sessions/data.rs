@@ -14,6 +14,8 @@ use tokio::time::timeout;
 
 /// Time that the acknowledgement of an end waits for the end to become durable, so that one message says both.
 const DURABLE_WAIT: Duration = Duration::from_millis(5);
+/// Bytes of frames after which others have their turn: a batch of a worker that follows its signals is shorter.
+const TURN_BYTES: usize = 16 << 10;
 /// Longest time that a worker may leave its acknowledgements unread.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -28,21 +30,25 @@ pub(super) async fn take_data(
     reader: &mut FrameReader,
     writer: &mut FrameWriter,
 ) -> Result<(), SessionError> {
-    let mut seq = 0;
+    let (mut seq, mut turn_bytes) = (0, 0);
     while session.is_live(id) {
         let (refused, wants_ack) = tokio::select! {
             biased;
             // First: what is left of an old session must not take the news of the next one.
             () = session.over(id) => break,
-            frame = reader.next() => match take_frame(hub, session, &frame?)? {
-                Taken { seq: Some(number), refused, has_end } => {
-                    seq = number;
-                    if has_end {
-                        let _ = timeout(DURABLE_WAIT, session.ended.notified()).await;
+            frame = reader.next() => {
+                let frame = frame?;
+                turn_bytes += frame.body.len();
+                match take_frame(hub, session, &frame)? {
+                    Taken { seq: Some(number), refused, has_end } => {
+                        seq = number;
+                        if has_end {
+                            let _ = timeout(DURABLE_WAIT, session.ended.notified()).await;
+                        }
+                        (refused, true)
                     }
-                    (refused, true)
+                    Taken { seq: None, .. } => (0, false),
                 }
-                Taken { seq: None, .. } => (0, false),
             },
             () = session.ended.notified() => (0, true),
         };
@@ -57,8 +63,13 @@ pub(super) async fn take_data(
             let written = timeout(WRITE_TIMEOUT, writer.send(FrameKind::ProgressAck, &ack)).await;
             written.map_err(|_| SessionError::Timeout(WRITE_TIMEOUT))??;
         }
-        // One busy worker must not keep the thread from the others.
-        tokio::task::consume_budget().await;
+        // One busy worker must not keep the thread from the others, nor from the ends that they report.
+        if turn_bytes >= TURN_BYTES {
+            turn_bytes = 0;
+            tokio::task::yield_now().await;
+        } else {
+            tokio::task::consume_budget().await;
+        }
     }
     Ok(())
 }
@@ -141,4 +152,70 @@ fn take_batch(
     let refused = hub.stats.record(progress, permit);
     let refused = refused.saturating_add(u32::try_from(shed).unwrap_or(u32::MAX));
     Taken { seq: Some(seq), refused, has_end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::manager::sessions::consumer::consume_forever;
+    use crate::tasks::manager::sessions::{HubSettings, session_channels};
+    use crate::tasks::session::{ExecutionUpdate, FrameReader, encode};
+    use tidegate::MessagePriority;
+    use tidegate::signal::BackpressureLevel;
+
+    async fn frame<B: serde::Serialize>(kind: FrameKind, body: &B) -> RawFrame {
+        let mut bytes = Vec::new();
+        encode(&mut bytes, kind, body).unwrap();
+        FrameReader::new(std::io::Cursor::new(bytes)).next().await.unwrap()
+    }
+
+    /// One update of progress, as a batch of its own.
+    fn alone(nth: u64) -> UpdateBatch {
+        let view = serde_json::json!({
+            "id": format!("t{nth}@1"), "eval_id": format!("t{nth}"), "attempt": 1, "fence": 1,
+            "state": "running", "progress": {"counters": {"rows": nth}},
+        });
+        let view = serde_json::from_value(view).unwrap();
+        UpdateBatch { seq: nth, merged: true, updates: vec![ExecutionUpdate { after: 0, view }] }
+    }
+
+    /// Small frames use the admission up long before they fill the buffer: a worker that follows its signal has
+    /// to hear of it before it is shed.
+    #[tokio::test(start_paused = true)]
+    async fn ad32_a_frame_is_in_flight_until_it_is_consumed_and_telemetry_is_shed_first() {
+        let (outlet, mut inlet) = session_channels();
+        let settings = HubSettings { updates_max: 16_384, ..HubSettings::default() };
+        let hub = WorkerHub::new(settings, outlet).unwrap();
+        let worker = hub.worker("w").unwrap();
+        let debug = frame(FrameKind::Debug, &BufferMetrics::default()).await;
+        for _ in 0..1_100 {
+            assert!(take_frame(&hub, &worker, &debug).unwrap().seq.is_none());
+        }
+        let admission = hub.stats.view().admission;
+        assert_eq!((admission.low_in_flight, admission.low_shed), (1_000, 100));
+        assert_eq!(hub.stats.view().level, BackpressureLevel::None, "telemetry slows nobody");
+        let mut levels = Vec::new();
+        for nth in 0..1_510 {
+            let progress = frame(FrameKind::Progress, &alone(nth)).await;
+            let refused = take_frame(&hub, &worker, &progress).unwrap().refused;
+            levels.push(hub.stats.signal().level);
+            assert_eq!(refused, u32::from(nth >= 1_500), "{nth}");
+        }
+        let [none, throttle, batch, reject] = [1_048, 1_273, 1_423, 1_424].map(|nth| levels[nth]);
+        assert_eq!([none, throttle], [BackpressureLevel::None, BackpressureLevel::Throttle]);
+        assert_eq!([batch, reject], [BackpressureLevel::Batch, BackpressureLevel::Reject]);
+        let view = hub.stats.view();
+        assert_eq!((view.admission.normal_in_flight, view.admission.normal_shed), (1_500, 10));
+        assert!(view.waiting < view.capacity / 4, "{} wait", view.waiting);
+        assert!(hub.stats.tracker.try_acquire(MessagePriority::Critical).is_ok());
+        tokio::spawn(consume_forever(Arc::clone(&hub)));
+        let consuming = async {
+            while hub.stats.view().admission.total_in_flight > 0 {
+                assert!(inlet.progress.recv().await.is_some_and(|taken| !taken.is_empty()));
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(60), consuming).await.expect("all are consumed");
+        assert_eq!(hub.stats.view().level, BackpressureLevel::None);
+    }
 }

@@ -7,7 +7,7 @@ use tidegate::signal::{
     StatsBufferTotals, StatsOffer,
 };
 use tidegate::task::ExecutionKey;
-use tidegate::{InFlightTracker, OwnedPermit, PriorityLoadStats, Role, Sharing};
+use tidegate::{InFlightTracker, MessagePriority, OwnedPermit, PriorityLoadStats, Role, Sharing};
 use tokio::sync::Notify;
 
 /// Entries that the consumer takes at once.
@@ -98,11 +98,28 @@ impl Stats {
                 }
             }
         }
+        // What was not recorded is in flight no more.
+        drop(permit);
+        buffer.set_admission(self.admission());
         drop(buffer);
         if recorded {
             self.changed.notify_one();
         }
         refused
+    }
+
+    /// Share of the frames of data that may be in flight.
+    fn admission(&self) -> f64 {
+        let (lanes, limits) = (self.tracker.lanes(), self.tracker.limits());
+        let share = |used: u32, limit: u16| f64::from(used) / f64::from(limit.max(1));
+        share(lanes.of(MessagePriority::Normal), limits.normal)
+            .max(share(lanes.total(), limits.global_limit))
+    }
+
+    /// Ends the permits of frames whose updates were consumed.
+    pub(super) fn consumed(&self, permits: Vec<OwnedPermit>) {
+        permits.into_iter().for_each(OwnedPermit::success);
+        self.lock().set_admission(self.admission());
     }
 
     pub(super) fn signal(&self) -> BackpressureSignal {
