@@ -1,5 +1,6 @@
 use crate::terminal::printable;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tidegate::progress::Histogram;
 use tidegate::task::TaskStatus;
 use tidegate_server::tasks::manager::{ProgressView, TaskView};
 
@@ -73,7 +74,8 @@ fn queue_text(view: &TaskView, now_ms: u64) -> String {
     text
 }
 
-/// Progress of a task in one line: a bar where a total is known, counters with rates, gauges, and the message.
+/// Progress of a task in one line: a bar where a total is known, counters with rates, gauges, quantiles of
+/// histograms, and the message.
 pub fn progress_line(view: &ProgressView) -> String {
     let progress = &view.progress;
     let mut parts = Vec::new();
@@ -87,8 +89,23 @@ pub fn progress_line(view: &ProgressView) -> String {
         parts.push(format!("{name} {count}{}", rate.unwrap_or_default()));
     }
     parts.extend(progress.gauges.iter().map(|(name, value)| format!("{name} {}", short(*value))));
+    parts.extend(progress.histograms.iter().filter_map(|(name, values)| quantiles(name, values)));
     parts.extend(progress.message.as_deref().map(str::to_owned));
     printable(&parts.join(", "))
+}
+
+/// Median and 99th percentile of a histogram, as far as its buckets tell.
+fn quantiles(name: &str, values: &Histogram) -> Option<String> {
+    let bound = |share| {
+        let bound = values.quantile(share)?;
+        let highest = values.bounds().last().copied();
+        Some(match (bound.is_finite(), highest) {
+            (true, _) => format!("≤ {}", short(bound)),
+            (false, Some(highest)) => format!("> {}", short(highest)),
+            (false, None) => "unknown".to_owned(),
+        })
+    };
+    Some(format!("{name} p50 {}, p99 {}", bound(0.5)?, bound(0.99)?))
 }
 
 /// Ten cells, the share, and the time left at the rate so far.
@@ -194,6 +211,18 @@ mod tests {
         assert_eq!(
             progress_line(&full),
             "[###-------] 3/10 30 %, 1 min 10 s left, rows 1200 (24.0/s), loss 0.310, epoch 3"
+        );
+        let values = view(serde_json::json!({
+            "histograms": {
+                "empty": { "bounds": [1], "counts": [0, 0] },
+                "ms": { "bounds": [1, 5, 25], "counts": [10, 50, 38, 2] },
+                "one": { "bounds": [], "counts": [3] },
+            },
+            "updated_ms": 1,
+        }));
+        assert_eq!(
+            progress_line(&values),
+            "ms p50 ≤ 5.0, p99 > 25.0, one p50 unknown, p99 unknown"
         );
         let message = view(serde_json::json!({ "message": "a\u{1b}[2J", "updated_ms": 1 }));
         assert_eq!(progress_line(&message), "a\u{fffd}[2J");

@@ -140,6 +140,27 @@ async fn the_python_helper_reports_and_never_fails() {
     }
 }
 
+/// Counts are cumulative, so reports that are not read one by one lose no value.
+#[tokio::test]
+async fn a_histogram_of_the_python_helper_has_every_value() {
+    let code = format!(
+        "{HELPER}\n\
+         values = Histogram(5, 1, 25)\n\
+         for value in range(30000):\n\
+         \x20   values.observe(value % 30)\n\
+         \x20   if value % 10 == 0: progress(histograms={{'ms': values}})\n\
+         progress(histograms={{'ms': values}})\n"
+    );
+    for mode in EVERY_MODE {
+        let ran = Bench::new(mode).await.run("python", &code).await;
+        assert_succeeded(mode, &ran);
+        let values = &ran.progress.progress.histograms["ms"];
+        assert_eq!(values.bounds(), [1.0, 5.0, 25.0], "{mode:?}");
+        assert_eq!(values.counts(), [2_000, 4_000, 20_000, 4_000], "{mode:?} {}", ran.story());
+        assert_eq!((ran.progress.ignored, ran.err.as_str()), (0, ""), "{mode:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_task_can_not_choose_the_descriptor() {
     let env = BTreeMap::from([("TIDEGATE_PROGRESS_FD".to_owned(), "1".to_owned())]);

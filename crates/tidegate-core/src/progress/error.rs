@@ -1,4 +1,4 @@
-use super::bounds::{COUNTERS_MAX, GAUGES_MAX, NAME_BYTES_MAX};
+use super::bounds::{COUNTERS_MAX, GAUGES_MAX, HISTOGRAMS_MAX, NAME_BYTES_MAX};
 use std::fmt;
 
 /// Error of reported progress. Nothing of the report is used.
@@ -23,7 +23,19 @@ pub enum ProgressError {
         /// Gauges given.
         given: usize,
     },
-    /// Name of a counter or gauge that is empty, too long or has other characters.
+    /// More histograms than the limit.
+    Histograms {
+        /// Histograms given.
+        given: usize,
+    },
+    /// Histogram with buckets that are not allowed.
+    Buckets {
+        /// Name of the histogram.
+        name: String,
+        /// Reason, with what is expected.
+        why: String,
+    },
+    /// Name of a counter, gauge or histogram that is empty, too long or has other characters.
     Name {
         /// Name given, shortened.
         given: String,
@@ -45,7 +57,10 @@ impl ProgressError {
             Self::TooLong { .. } => "progress_too_long",
             Self::NotJson(_) => "not_json",
             Self::WrongType(_) => "wrong_type",
-            Self::Counters { .. } | Self::Gauges { .. } => "progress_too_many",
+            Self::Counters { .. } | Self::Gauges { .. } | Self::Histograms { .. } => {
+                "progress_too_many"
+            }
+            Self::Buckets { .. } => "progress_buckets",
             Self::Name { .. } => "progress_name",
             Self::NotFinite { .. } => "out_of_range",
         }
@@ -64,6 +79,10 @@ impl fmt::Display for ProgressError {
             Self::Gauges { given } => {
                 write!(f, "gauges: {given} were given; expected at most {GAUGES_MAX}")
             }
+            Self::Histograms { given } => {
+                write!(f, "histograms: {given} were given; expected at most {HISTOGRAMS_MAX}")
+            }
+            Self::Buckets { name, why } => write!(f, "histograms: {name} has {why}"),
             Self::Name { given } => write!(
                 f,
                 "name: {given:?} was given; expected 1 … {NAME_BYTES_MAX} of letters, digits and \

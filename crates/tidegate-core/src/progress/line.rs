@@ -1,5 +1,6 @@
 use super::bounds::LINE_BYTES_MAX;
 use super::error::ProgressError;
+use super::histogram::UncheckedHistogram;
 use super::progress::{Progress, Unchecked};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -11,13 +12,15 @@ const REASON_CHARS_MAX: usize = 256;
 #[derive(Deserialize)]
 #[serde(
     deny_unknown_fields,
-    expecting = "an object with \"counters\", \"gauges\", \"message\", \"done\" or \"total\""
+    expecting = "an object with \"counters\", \"gauges\", \"histograms\", \"message\", \"done\" or \"total\""
 )]
 struct Line {
     #[serde(default)]
     counters: Option<BTreeMap<Box<str>, u64>>,
     #[serde(default)]
     gauges: Option<BTreeMap<Box<str>, f64>>,
+    #[serde(default)]
+    histograms: Option<BTreeMap<Box<str>, UncheckedHistogram>>,
     #[serde(default)]
     message: Option<Box<str>>,
     #[serde(default)]
@@ -45,6 +48,7 @@ pub fn parse_line(line: &[u8]) -> Result<Progress, ProgressError> {
     Progress::try_from(Unchecked {
         counters: line.counters.unwrap_or_default(),
         gauges: line.gauges.unwrap_or_default(),
+        histograms: line.histograms.unwrap_or_default(),
         message: line.message,
         done: line.done,
         total: line.total,
@@ -61,13 +65,16 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_any_of_the_five_fields() {
+    fn a_line_has_any_of_the_six_fields() {
         let line = br#"{"counters": {"rows": 1200}, "gauges": {"loss": 0.31, "lr": 1},
+                        "histograms": {"ms": {"bounds": [1, 5.5], "counts": [7, 2, 0]}},
                         "message": "epoch 3", "done": 3, "total": 10}"#;
         let progress = parse_line(line).unwrap();
         assert_eq!(progress.counters.get("rows"), Some(&1200));
         assert_eq!(progress.gauges.get("loss"), Some(&0.31));
         assert_eq!(progress.gauges.get("lr"), Some(&1.0));
+        let ms = &progress.histograms["ms"];
+        assert_eq!((ms.bounds(), ms.counts()), (&[1.0, 5.5][..], &[7, 2, 0][..]));
         assert_eq!(progress.message.as_deref(), Some("epoch 3"));
         assert_eq!((progress.done, progress.total), (Some(3), Some(10)));
         assert!(parse_line(b"{}").unwrap().is_empty());
@@ -79,6 +86,9 @@ mod tests {
         let long = format!("{{\"message\": \"{}\"}}", "x".repeat(LINE_BYTES_MAX));
         let many: Vec<String> = (0..=COUNTERS_MAX).map(|n| format!("\"c{n}\": 1")).collect();
         let many = many.join(",");
+        let empty = "{\"bounds\": [], \"counts\": [0]}";
+        let histograms: Vec<String> = (0..9).map(|n| format!("\"h{n}\": {empty}")).collect();
+        let histograms = histograms.join(",");
         for (line, expected) in [
             ("", "not_json"),
             ("nope", "not_json"),
@@ -96,6 +106,11 @@ mod tests {
             ("{\"gauges\": {\"größe\": 1}}", "progress_name"),
             (&format!("{{\"counters\": {{{many}}}}}"), "progress_too_many"),
             (&format!("{{\"gauges\": {{{many}}}}}"), "progress_too_many"),
+            (&format!("{{\"histograms\": {{{histograms}}}}}"), "progress_too_many"),
+            (&format!("{{\"histograms\": {{\"two words\": {empty}}}}}"), "progress_name"),
+            ("{\"histograms\": {\"ms\": {\"bounds\": [1], \"counts\": [1]}}}", "progress_buckets"),
+            ("{\"histograms\": {\"ms\": {\"bounds\": [1]}}}", "wrong_type"),
+            ("{\"histograms\": {\"ms\": [1, 2]}}", "wrong_type"),
             (&long, "progress_too_long"),
         ] {
             assert_eq!(reason(line), expected, "{}", &line[..line.len().min(60)]);
@@ -116,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_progress_of_another_node_is_checked_and_may_have_more_fields() {
-        let newer = r#"{"counters": {"rows": 1}, "histograms": {}}"#;
+        let newer = r#"{"counters": {"rows": 1}, "summaries": {}}"#;
         let progress: Progress = serde_json::from_str(newer).unwrap();
         let written = serde_json::to_string(&progress).unwrap();
         assert_eq!(written, r#"{"counters":{"rows":1}}"#);

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tidegate_core::progress::{
-    COUNTERS_MAX, GAUGES_MAX, LINE_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, Progress,
-    ProgressLines, parse_line,
+    COUNTERS_MAX, GAUGES_MAX, HISTOGRAMS_MAX, Histogram, LINE_BYTES_MAX, MESSAGE_BYTES_MAX,
+    NAME_BYTES_MAX, Progress, ProgressLines, parse_line,
 };
 
 /// A report whose names are among `names` different ones.
@@ -14,11 +14,17 @@ fn report(names: usize) -> impl Strategy<Value = Progress> {
     // Eighths: a parser of JSON may round others by one bit.
     let value = any::<i32>().prop_map(|eighths| f64::from(eighths) / 8.0);
     let gauges = prop::collection::btree_map(name, value, 0..8);
+    let name = (0..names).prop_map(|n| Box::from(format!("h{}", n % HISTOGRAMS_MAX)));
+    let histogram = prop::array::uniform4(any::<u64>()).prop_map(|counts| {
+        Histogram::new(vec![0.5, 1.0, 25.0], counts.to_vec()).expect("it is one")
+    });
+    let histograms = prop::collection::btree_map(name, histogram, 0..4);
     let message = prop::option::of("[a-z ]{0,20}".prop_map(Box::from));
-    let parts = (counters, gauges, message, any::<Option<u64>>(), any::<Option<u64>>());
-    parts.prop_map(|(counters, gauges, message, done, total)| Progress {
+    let parts = (counters, gauges, histograms, message, any::<Option<u64>>(), any::<Option<u64>>());
+    parts.prop_map(|(counters, gauges, histograms, message, done, total)| Progress {
         counters,
         gauges,
+        histograms,
         message,
         done,
         total,
@@ -45,7 +51,15 @@ proptest! {
             let known = highest.entry(name.clone()).or_default();
             *known = (*known).max(*value);
         }
-        prop_assert_eq!(&merged(&reports).counters, &highest);
+        let all = merged(&reports);
+        prop_assert_eq!(&all.counters, &highest);
+        for (name, known) in &all.histograms {
+            let given = reports.iter().filter_map(|report| report.histograms.get(name));
+            let given: Vec<_> = given.map(Histogram::counts).collect();
+            for (bucket, count) in known.counts().iter().enumerate() {
+                prop_assert_eq!(Some(*count), given.iter().map(|counts| counts[bucket]).max());
+            }
+        }
         // In another order, and some of them twice.
         let mut other = reports.clone();
         if !other.is_empty() {
@@ -54,9 +68,11 @@ proptest! {
             other.extend(repeated.iter().map(|at| reports[at.index(reports.len())].clone()));
         }
         prop_assert_eq!(&merged(&other).counters, &highest);
+        prop_assert_eq!(&merged(&other).histograms, &all.histograms);
         // In two halves, each merged elsewhere first.
         let (left, right) = reports.split_at(reports.len() / 2);
-        prop_assert_eq!(&merged([&merged(right), &merged(left)]).counters, &highest);
+        let halves = merged([&merged(right), &merged(left)]);
+        prop_assert_eq!((&halves.counters, &halves.histograms), (&highest, &all.histograms));
     }
 
     #[test]

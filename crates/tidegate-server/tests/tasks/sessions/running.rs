@@ -86,13 +86,15 @@ fn workers_come_and_go_and_their_slots_with_them() {
 }
 
 #[test]
-fn a_task_reports_counters_with_rates_gauges_and_a_message() {
+fn a_task_reports_counters_with_rates_gauges_histograms_and_a_message() {
     let folder = TempFolder::new("session-progress");
     let bed = Bed::start(&folder, BedSettings::default());
     let _worker = worker("w1", 1, bed.address);
     bed.run(async {
         let code = "progress {\"counters\": {\"rows\": 100}, \"gauges\": {\"loss\": 0.5}}\n\
+                    progress {\"histograms\": {\"ms\": {\"bounds\": [1, 5], \"counts\": [3, 2, 0]}}}\n\
                     sleep 1100ms\n\
+                    progress {\"histograms\": {\"ms\": {\"bounds\": [1, 5], \"counts\": [3, 7, 1]}}}\n\
                     progress {\"counters\": {\"rows\": 1200}, \"message\": \"epoch 3\", \"done\": 3, \"total\": 10}\n\
                     hang";
         let id = bed.submit("a", code).await;
@@ -105,6 +107,7 @@ fn a_task_reports_counters_with_rates_gauges_and_a_message() {
         assert_eq!(progress.progress.counters["rows"], 1_200);
         assert_eq!(progress.progress.gauges["loss"], 0.5, "gauges stay");
         assert_eq!(progress.progress.message.as_deref(), Some("epoch 3"));
+        assert_eq!(progress.progress.histograms["ms"].counts(), [3, 7, 1]);
         let rate = progress.rates["rows"];
         assert!((500.0..=1_010.0).contains(&rate), "1,100 rows in a little more than 1.1 s: {rate}");
         let series = bed.handle.progress(&id, 0).await.unwrap();

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tidegate::MessageClass;
-use tidegate::progress::Progress;
+use tidegate::progress::{Histogram, Progress};
 use tidegate::rng::Rng;
 use tidegate::signal::{LevelConfig, StatsBuffer, StatsOffer, Update};
 
@@ -69,7 +69,16 @@ impl Model {
         let own = self.truth.entry(execution).or_default();
         let name = COUNTERS[usize::try_from(counter).unwrap()];
         let newer = own.counters.get(name).copied().unwrap_or(0) + more;
-        let report = Progress { counters: [(name.into(), newer)].into(), ..Progress::default() };
+        // A value of a histogram for each report: its count is one more.
+        let known = own.histograms.get("values");
+        let mut values = known.map_or([0; 4], |known| known.counts().try_into().unwrap());
+        values[usize::try_from(more % 4).unwrap()] += 1;
+        let values = Histogram::new(vec![1.0, 2.0, 3.0], values.to_vec()).unwrap();
+        let report = Progress {
+            counters: [(name.into(), newer)].into(),
+            histograms: [("values".into(), values)].into(),
+            ..Progress::default()
+        };
         assert_eq!(own.merge(&report), 0);
         self.dirty.insert(execution);
         self.counts.reports += 1;
@@ -150,11 +159,13 @@ impl Model {
         }
     }
 
-    /// No counter is above the truth.
+    /// No counter and no bucket is above the truth.
     fn is_plausible(&self) -> bool {
         self.known.iter().all(|(execution, known)| {
             let truth = &self.truth[execution];
+            let buckets = |of: &Progress| of.histograms["values"].counts().to_vec();
             known.counters.iter().all(|(name, value)| *value <= truth.counters[name])
+                && buckets(known).iter().zip(buckets(truth)).all(|(known, truth)| *known <= truth)
         })
     }
 
