@@ -84,6 +84,11 @@ impl WorkerHub {
         self.sessions.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// Sessions that have begun.
+    pub(super) fn sessions(&self) -> u64 {
+        self.sessions.load(Ordering::Relaxed)
+    }
+
     /// The worker of that name.
     pub(super) fn find(&self, name: &str) -> Option<Arc<WorkerSession>> {
         self.roster.find(name)

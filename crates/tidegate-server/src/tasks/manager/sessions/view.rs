@@ -111,6 +111,8 @@ pub fn write_worker_metrics(out: &mut Exposition, hub: &WorkerHub) {
         flush.with(&[("state", state)], workers.iter().filter(is_in).count());
     }
     write_workers(out, &workers);
+    out.counter("tidegate_manager_worker_sessions_total", "Sessions of workers that have begun.")
+        .value(hub.sessions());
     let totals = hub.queue_totals();
     out.counter(
         "tidegate_manager_worker_queues_evicted_total",
@@ -218,5 +220,46 @@ fn write_workers(out: &mut Exposition, workers: &[WorkerView]) {
         {
             updates.with(&[("worker", &worker.name), ("outcome", outcome)], count);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::manager::sessions::{HubSettings, session_channels};
+    use crate::tasks::session::{Join, Lane};
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn sessions_and_connected_workers_are_told() {
+        let settings = HubSettings { manager: "m1".to_owned(), ..HubSettings::default() };
+        let hub = WorkerHub::new(settings, session_channels().0).unwrap();
+        let told = |line: &str| {
+            let mut out = Exposition::default();
+            write_worker_metrics(&mut out, &hub);
+            let text = out.finish();
+            assert!(text.lines().any(|given| given == line), "{line} is not in {text}");
+        };
+        told("tidegate_manager_worker_sessions_total 0");
+        told("tidegate_backpressure_level{manager=\"m1\"} 0");
+        let worker = hub.worker("w1").unwrap();
+        for _ in 0..2 {
+            let join = Join {
+                version: 1,
+                lane: Lane::Control,
+                worker: "w1".to_owned(),
+                incarnation: 1,
+                session: None,
+                token: None,
+                software: String::new(),
+                capacity: None,
+            };
+            let (id, peer) = (hub.next_session(), "127.0.0.1:1".parse().unwrap());
+            worker.begin(id, join, peer, Duration::from_secs(1)).unwrap();
+        }
+        told("tidegate_manager_worker_sessions_total 2");
+        told("tidegate_manager_worker_connected{worker=\"w1\"} 1");
+        worker.end(2);
+        told("tidegate_manager_worker_connected{worker=\"w1\"} 0");
     }
 }
