@@ -152,6 +152,27 @@ fn a_killed_manager_finds_the_executions_of_its_workers_again() {
     assert_eq!(tidegate(&["logs", "--admin", &second.admin(), &id]), "a\nb\n");
 }
 
+/// Killed, its processes and its connections are gone at once, and nothing says so to its manager.
+#[test]
+fn a_killed_worker_loses_its_task_which_ends_once_elsewhere_and_its_name_is_free_again() {
+    let folder = TempFolder::new("session-worker-killed");
+    let manager = manager(&folder, "127.0.0.1:0", 1_000);
+    let killed = worker(&folder, &manager.workers(), "w1");
+    let id = submit(&manager.admin(), "print x\nsleep 2s\nprint y");
+    until(&manager.admin(), &id, |view| view["status"] == "running");
+    killed.kill();
+    let other = worker(&folder, &manager.workers(), "w2");
+    let view = until(&manager.admin(), &id, is_over);
+    let ended = (&view["status"], &view["executor"], &view["losses"], &view["attempt"]);
+    assert_eq!(ended, (&"succeeded".into(), &"w2".into(), &1.into(), &2.into()), "{view}");
+    let output = tidegate(&["logs", "--admin", &manager.admin(), &id]);
+    assert!(output.ends_with("x\ny\n"), "{output}");
+    drop(other);
+    let _again = worker(&folder, &manager.workers(), "w1");
+    let next = submit(&manager.admin(), "print z");
+    assert_eq!(until(&manager.admin(), &next, is_over)["executor"], "w1");
+}
+
 #[test]
 fn a_frozen_worker_loses_its_task_which_ends_once_elsewhere() {
     let folder = TempFolder::new("session-frozen");

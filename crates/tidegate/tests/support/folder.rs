@@ -8,9 +8,14 @@ pub struct TempFolder(PathBuf);
 
 impl TempFolder {
     pub fn new(name: &str) -> Self {
+        Self::within(&std::env::temp_dir(), name)
+    }
+
+    /// A folder in another than that of temporary files.
+    pub fn within(parent: &Path, name: &str) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("tidegate-{name}-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let path = parent.join(name);
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
