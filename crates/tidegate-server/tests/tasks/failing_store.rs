@@ -3,8 +3,8 @@ use std::time::Duration;
 use tidegate::store::StoreError;
 use tidegate::task::{OutputChunk, TaskId};
 use tidegate::tasks::{
-    Change, ChangeOutcome, Durability, FjallTaskStore, NewTask, Submission, TaskPage, TaskQuery,
-    TaskRecord, TaskStore,
+    Change, ChangeOutcome, Claim, Durability, FjallTaskStore, NewTask, QueueDepth, StoreHint,
+    Submission, TaskPage, TaskQuery, TaskRecord, TaskStore,
 };
 
 /// A store that fails every other call while enabled: in turn before and after the call took effect.
@@ -91,6 +91,39 @@ impl TaskStore for FailingStore {
 
     async fn adopt(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
         self.call(self.store.adopt(owner, limit)).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Vec<TaskRecord>, StoreError> {
+        self.call(self.store.claim(claim)).await
+    }
+
+    async fn adopt_queued(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
+        self.call(self.store.adopt_queued(owner, limit)).await
+    }
+
+    async fn hand_over(&self, owner: &str, executors: &[String]) -> Result<u64, StoreError> {
+        self.call(self.store.hand_over(owner, executors)).await
+    }
+
+    async fn take_over(
+        &self,
+        owner: &str,
+        executors: &[String],
+        limit: usize,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        self.call(self.store.take_over(owner, executors, limit)).await
+    }
+
+    async fn hint(&self) -> StoreHint {
+        self.store.hint().await
+    }
+
+    async fn queue_position(&self, id: &TaskId, ahead_max: u64) -> Result<Option<u64>, StoreError> {
+        self.call(self.store.queue_position(id, ahead_max)).await
+    }
+
+    async fn queue_depth(&self, count_max: u64) -> Result<QueueDepth, StoreError> {
+        self.call(self.store.queue_depth(count_max)).await
     }
 
     async fn forget(&self, ended_before_ms: u64, limit: usize) -> Result<u64, StoreError> {
