@@ -109,7 +109,7 @@ async fn manage(
         let executors = (0..slots).map(|slot| format!("executor-{slot}")).collect();
         let groups = vec![ClaimGroup { runtimes: Some(vec!["sh".to_owned()]), executors }];
         let claim = Claim { owner: owner.clone(), groups, due_ms: None, doubt: false };
-        let claimed = store.claim(claim).await.expect("it is claimed");
+        let claimed = store.claim(claim).await.expect("it is claimed").tasks;
         left.fetch_sub(claimed.len(), Ordering::Relaxed);
         if ends {
             for record in claimed {

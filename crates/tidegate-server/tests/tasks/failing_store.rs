@@ -3,13 +3,16 @@ use std::time::Duration;
 use tidegate::store::StoreError;
 use tidegate::task::{OutputChunk, TaskId};
 use tidegate::tasks::{
-    Change, ChangeOutcome, Claim, Durability, FjallTaskStore, NewTask, QueueDepth, StoreHint,
-    Submission, TaskPage, TaskQuery, TaskRecord, TaskStore,
+    Change, ChangeOutcome, Claim, Claimed, Durability, FjallTaskStore, NewTask, QueueDepth,
+    StoreHint, Submission, TaskPage, TaskQuery, TaskRecord, TaskStore,
 };
+use tokio::sync::watch;
 
 /// A store that fails every other call while enabled: in turn before and after the call took effect.
-pub struct FailingStore {
-    store: FjallTaskStore,
+pub struct FailingStore<S = FjallTaskStore> {
+    store: S,
+    /// Answers to claims that have tasks are kept back.
+    holding: watch::Sender<bool>,
     failing: AtomicBool,
     calls: AtomicU64,
     /// Counted apart, so that some submissions fail whatever the other calls.
@@ -18,10 +21,11 @@ pub struct FailingStore {
 
 // === impl FailingStore ===
 
-impl FailingStore {
-    pub fn new(store: FjallTaskStore) -> Self {
+impl<S> FailingStore<S> {
+    pub fn new(store: S) -> Self {
         Self {
             store,
+            holding: watch::Sender::new(false),
             failing: AtomicBool::new(false),
             calls: AtomicU64::new(0),
             submissions: AtomicU64::new(0),
@@ -30,6 +34,11 @@ impl FailingStore {
 
     pub fn set_failing(&self, failing: bool) {
         self.failing.store(failing, Ordering::Relaxed);
+    }
+
+    /// Keeps back the answers to claims, or lets them go.
+    pub fn hold_claims(&self, holding: bool) {
+        self.holding.send_replace(holding);
     }
 
     async fn call<T>(
@@ -56,7 +65,7 @@ impl FailingStore {
     }
 }
 
-impl TaskStore for FailingStore {
+impl<S: TaskStore> TaskStore for FailingStore<S> {
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
         self.count(&self.submissions, self.store.submit(task)).await
     }
@@ -93,8 +102,12 @@ impl TaskStore for FailingStore {
         self.call(self.store.adopt(owner, limit)).await
     }
 
-    async fn claim(&self, claim: Claim) -> Result<Vec<TaskRecord>, StoreError> {
-        self.call(self.store.claim(claim)).await
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
+        let claimed = self.call(self.store.claim(claim)).await;
+        if claimed.as_ref().is_ok_and(|claimed| !claimed.tasks.is_empty()) {
+            let _ = self.holding.subscribe().wait_for(|holding| !holding).await;
+        }
+        claimed
     }
 
     async fn adopt_queued(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {

@@ -3,8 +3,8 @@ use super::FjallTaskStore;
 #[cfg(feature = "postgres")]
 use super::PostgresTaskStore;
 use super::{
-    Change, ChangeOutcome, Claim, Durability, NewTask, QueueDepth, StoreHint, Submission, TaskPage,
-    TaskQuery, TaskRecord, TaskStore,
+    Change, ChangeOutcome, Claim, Claimed, Durability, NewTask, QueueDepth, StoreHint, Submission,
+    TaskPage, TaskQuery, TaskRecord, TaskStore,
 };
 use crate::storage::{NotAStoreUrl, StoreError, StoreUrl};
 use std::time::Duration;
@@ -108,7 +108,7 @@ impl TaskStore for AnyTaskStore {
         delegate!(self, store => store.adopt(owner, limit).await)
     }
 
-    async fn claim(&self, claim: Claim) -> Result<Vec<TaskRecord>, StoreError> {
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
         delegate!(self, store => store.claim(claim).await)
     }
 

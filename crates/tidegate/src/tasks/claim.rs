@@ -1,3 +1,5 @@
+use super::TaskRecord;
+
 /// Claim of queued tasks that belong to nobody, for free slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -7,9 +9,17 @@ pub struct Claim {
     pub groups: Vec<ClaimGroup>,
     /// Tasks whose retry time is at or before this one, in milliseconds of Unix time, are queued first.
     pub due_ms: Option<u64>,
-    /// An earlier claim of this process was not answered: return the tasks of its claims that no step has
-    /// followed, too.
+    /// An earlier claim of this process was not answered, and may have been made.
     pub doubt: bool,
+}
+
+/// Answer to a claim.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claimed {
+    /// Tasks that were claimed now, in the order of the queue.
+    pub tasks: Vec<TaskRecord>,
+    /// In doubt: tasks of all earlier claims of this process that no step had followed. Most are known to it.
+    pub before: Vec<TaskRecord>,
 }
 
 /// Free slots of executors with the same runtimes.

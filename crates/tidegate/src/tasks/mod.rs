@@ -23,7 +23,7 @@ mod task_store;
 pub use crate::storage::{NotAStoreUrl, StoreError, StoreUrl};
 #[cfg(any(feature = "fjall", feature = "postgres"))]
 pub use any_store::AnyTaskStore;
-pub use claim::{Claim, ClaimGroup, QueueDepth, StoreHint};
+pub use claim::{Claim, ClaimGroup, Claimed, QueueDepth, StoreHint};
 #[cfg(feature = "fjall")]
 pub use fjall::FjallTaskStore;
 #[cfg(feature = "postgres")]

@@ -1,6 +1,6 @@
 use super::{
-    Change, ChangeOutcome, Claim, NewTask, QueueDepth, StoreHint, Submission, TaskPage, TaskQuery,
-    TaskRecord,
+    Change, ChangeOutcome, Claim, Claimed, NewTask, QueueDepth, StoreHint, Submission, TaskPage,
+    TaskQuery, TaskRecord,
 };
 use crate::storage::StoreError;
 use std::time::Duration;
@@ -104,10 +104,7 @@ pub trait TaskStore: Send + Sync + 'static {
     ///
     /// When the store can't be written. The claim may have been made nevertheless; one in
     /// [doubt](Claim::doubt) finds out.
-    fn claim(
-        &self,
-        claim: Claim,
-    ) -> impl Future<Output = Result<Vec<TaskRecord>, StoreError>> + Send;
+    fn claim(&self, claim: Claim) -> impl Future<Output = Result<Claimed, StoreError>> + Send;
 
     /// Adopts queued tasks that belong to nobody, for a manager that keeps a queue of its own: the first of the
     /// queue. Call again until there are none. A folder has no task without an owner.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use tidegate::MessagePriority::{self, Critical, High, Low, Normal};
 use tidegate::task::{TaskEvent, TaskStatus};
 use tidegate::tasks::{
-    ChangeOutcome, Claim, ClaimGroup, NewTask, PostgresTaskStore, Submission, TaskRecord, TaskStore,
+    ChangeOutcome, Claim, ClaimGroup, Claimed, NewTask, PostgresTaskStore, Submission, TaskRecord,
+    TaskStore,
 };
 use tokio::time::timeout;
 
@@ -41,7 +42,7 @@ fn claim_of(owner: &str, groups: Vec<ClaimGroup>) -> Claim {
 }
 
 async fn claim(store: &impl TaskStore, owner: &str, executors: &[&str]) -> Vec<TaskRecord> {
-    store.claim(claim_of(owner, vec![slots(None, executors)])).await.unwrap()
+    store.claim(claim_of(owner, vec![slots(None, executors)])).await.unwrap().tasks
 }
 
 fn short(records: &[TaskRecord]) -> Vec<(&str, &str)> {
@@ -91,10 +92,10 @@ fn claims_go_by_priority_then_sequence_for_slots_that_can_run_them() {
             submit(&store, queued(name, runtime, priority)).await;
         }
         let sh = claim_of("m", vec![slots(Some(&["sh", "ruby"]), &["e1", "e2", "e1"])]);
-        let claimed = store.claim(sh).await.unwrap();
+        let claimed = store.claim(sh).await.unwrap().tasks;
         assert_eq!(short(&claimed), [("high", "e1"), ("normal-1", "e2"), ("normal-2", "e1")]);
         let both = vec![slots(Some(&["python"]), &["e1", "e1"]), slots(None, &["e2", "e2"])];
-        let claimed = store.claim(claim_of("m", both)).await.unwrap();
+        let claimed = store.claim(claim_of("m", both)).await.unwrap().tasks;
         assert_eq!(short(&claimed), [("python", "e1"), ("low", "e2")]);
     });
 }
@@ -149,9 +150,10 @@ fn a_claim_whose_answer_was_lost_is_found() {
         step(&store, &mut followed, &accepted(1), 2).await;
         let doubt = Claim { doubt: true, ..claim_of("m", vec![slots(None, &["e1"])]) };
         let found = store.claim(doubt.clone()).await.unwrap();
-        assert_eq!(short(&found), [("b", "e2"), ("c", "e1")], "a step has followed the first");
+        assert_eq!(short(&found.before), [("b", "e2")], "a step has followed the first");
+        assert_eq!(short(&found.tasks), [("c", "e1")]);
         let other = Claim { owner: "n".to_owned(), ..doubt };
-        assert_eq!(store.claim(other).await.unwrap(), [], "another's");
+        assert_eq!(store.claim(other).await.unwrap(), Claimed::default(), "another's");
     });
 }
 
@@ -168,10 +170,10 @@ fn a_retry_is_queued_when_its_time_has_come() {
         assert_eq!(persist(&store, &record).await, ChangeOutcome::Yes);
         let at = |due_ms| Claim { due_ms, ..claim_of("m", vec![slots(None, &["e1"])]) };
         for early in [None, Some(4_999)] {
-            assert_eq!(store.claim(at(early)).await.unwrap(), []);
+            assert_eq!(store.claim(at(early)).await.unwrap().tasks, []);
             assert_eq!(store.queue_position(&record.id, 10).await.unwrap(), None);
         }
-        let claimed = store.claim(at(Some(5_000))).await.unwrap();
+        let claimed = store.claim(at(Some(5_000))).await.unwrap().tasks;
         assert_eq!((claimed.len(), claimed[0].state.not_before_ms), (1, None));
     });
 }
@@ -182,7 +184,9 @@ fn positions_are_counted_up_to_a_limit() {
         let place = Place::postgres();
         let store = connect(&place.url).await;
         for (name, priority) in [("a", Normal), ("b", Low), ("c", Normal), ("d", High)] {
-            submit(&store, queued(name, "sh", priority)).await;
+            let mut new = queued(name, "sh", priority);
+            new.record.state.queued_ms = if name == "b" { 1 } else { 7 };
+            submit(&store, new).await;
         }
         submit(&store, task("owned", "true", 1)).await;
         for (name, ahead) in
@@ -277,9 +281,9 @@ fn a_database_of_the_version_before_is_brought_up_to_date() {
             assert_eq!(found, position, "{name}");
         }
         let python = claim_of("m", vec![slots(Some(&["python"]), &["e1"; 5])]);
-        assert_eq!(short(&store.claim(python).await.unwrap()), [("waits", "e1")]);
+        assert_eq!(short(&store.claim(python).await.unwrap().tasks), [("waits", "e1")]);
         let due = Claim { due_ms: Some(9_000), ..claim_of("m", vec![slots(None, &["e1"; 5])]) };
-        let claimed = store.claim(due).await.unwrap();
+        let claimed = store.claim(due).await.unwrap().tasks;
         assert_eq!(short(&claimed), [("high", "e1"), ("later", "e1")]);
         let sent = store.get(&id("sent")).await.unwrap().unwrap();
         assert_eq!(&*sent.state.owner, "old", "an executor may have it");

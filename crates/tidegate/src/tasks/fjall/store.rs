@@ -5,8 +5,8 @@ use crate::storage::StoreError;
 use crate::storage::fjall::WriterThread;
 use crate::tasks::bounds::{check_change, check_new, check_owned, check_owner};
 use crate::tasks::{
-    Change, ChangeOutcome, Claim, Durability, NewTask, QueueDepth, StoreHint, Submission, TaskPage,
-    TaskQuery, TaskRecord, TaskStore,
+    Change, ChangeOutcome, Claim, Claimed, Durability, NewTask, QueueDepth, StoreHint, Submission,
+    TaskPage, TaskQuery, TaskRecord, TaskStore,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -116,9 +116,9 @@ impl TaskStore for FjallTaskStore {
         self.writer.ask(|reply| Request::Adopt { owner, limit, reply }).await
     }
 
-    async fn claim(&self, claim: Claim) -> Result<Vec<TaskRecord>, StoreError> {
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
         check_owner(&claim.owner)?;
-        Ok(Vec::new())
+        Ok(Claimed::default())
     }
 
     async fn adopt_queued(&self, owner: &str, _: usize) -> Result<Vec<TaskRecord>, StoreError> {

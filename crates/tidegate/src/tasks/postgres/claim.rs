@@ -3,15 +3,15 @@ use super::submit::number;
 use super::transaction::{TransactionError, Work};
 use crate::storage::name::escape;
 use crate::storage::postgres::Settings;
-use crate::tasks::TaskRecord;
-use crate::tasks::{Claim, ClaimGroup};
+use crate::tasks::{Claim, ClaimGroup, Claimed};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Row, Transaction};
 
 /// A parameter of a statement, with its type.
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// By priority and sequence, and without waiting for rows that another manager claims at the same time.
+/// By priority and sequence, and without waiting for rows that another manager claims at the same time. An owner
+/// without a heartbeat yet gets its row: without one nobody would ever find it gone.
 const CLAIM: &str = "WITH found AS MATERIALIZED ( \
         SELECT id, priority, seq FROM $schema.tasks \
         WHERE status = 0 AND owner = '' AND executor IS NULL AND not_before_ms IS NULL \
@@ -19,6 +19,9 @@ const CLAIM: &str = "WITH found AS MATERIALIZED ( \
         ORDER BY priority, seq LIMIT $3 FOR UPDATE SKIP LOCKED \
     ), placed AS ( \
         SELECT id, row_number() OVER (ORDER BY priority, seq) AS place FROM found \
+    ), owners AS ( \
+        INSERT INTO $schema.owners (owner, alive_until) VALUES ($1, now() + interval '15 seconds') \
+        ON CONFLICT DO NOTHING \
     ) \
     UPDATE $schema.tasks AS task SET owner = $1, life = $2, version = version + 1, \
         claimed = true, executor = ($4::text[])[place::int] \
@@ -27,7 +30,7 @@ const CLAIM: &str = "WITH found AS MATERIALIZED ( \
         task.priority, task.seq";
 
 /// Claims of this opening of the store that no step has followed.
-const CLAIMED: &str = "SELECT id, version, owner, state, executor, spec, priority, seq \
+const CLAIMED: &str = "SELECT id, version, owner, state, executor, spec \
     FROM $schema.tasks JOIN $schema.specs USING (id) \
     WHERE owner = $1 AND life = $2 AND status = 0 AND claimed";
 
@@ -41,14 +44,14 @@ const QUEUE_DUE: &str = "UPDATE $schema.tasks AS task SET not_before_ms = NULL F
 // === impl Claim ===
 
 impl Work for Claim {
-    type Done = Vec<TaskRecord>;
+    type Done = Claimed;
 
     async fn run(
         &self,
         transaction: &Transaction<'_>,
         settings: &Settings,
         life: i64,
-    ) -> Result<Vec<TaskRecord>, TransactionError> {
+    ) -> Result<Claimed, TransactionError> {
         let failed = |error| TransactionError::of(settings, &error);
         let owner = escape(&self.owner).into_owned();
         if let Some(due_ms) = self.due_ms.map(number) {
@@ -58,17 +61,20 @@ impl Work for Claim {
                 .await
                 .map_err(failed)?;
         }
-        let mut rows = Vec::new();
+        let mut claimed = Claimed::default();
         if self.doubt {
             let statement = settings.schema.sql(CLAIMED);
             let parameters: [Parameter<'_>; 2] = [(&owner, Type::TEXT), (&life, Type::INT8)];
-            rows = transaction.query_typed(&statement, &parameters).await.map_err(failed)?;
+            let rows = transaction.query_typed(&statement, &parameters).await.map_err(failed)?;
+            claimed.before = rows.iter().map(read::record).collect::<Result<_, _>>()?;
         }
+        let mut rows = Vec::new();
         for group in &self.groups {
             rows.extend(claim(transaction, settings, (&owner, life), group).await.map_err(failed)?);
         }
         rows.sort_by_key(|row| (row.get::<_, i16>(6), row.get::<_, i64>(7)));
-        Ok(rows.iter().map(read::record).collect::<Result<_, _>>()?)
+        claimed.tasks = rows.iter().map(read::record).collect::<Result<_, _>>()?;
+        Ok(claimed)
     }
 }
 

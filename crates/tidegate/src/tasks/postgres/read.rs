@@ -43,11 +43,11 @@ const WAITING: &str = "SELECT array(SELECT ( \
             WHERE status = 0 AND owner = '' AND executor IS NULL AND not_before_ms IS NULL \
                 AND priority = wanted LIMIT $1 \
         ) AS found \
-    ) FROM generate_series(0, 3) AS wanted ORDER BY wanted), ( \
+    ) FROM generate_series(0, 3) AS wanted ORDER BY wanted), array(SELECT ( \
         SELECT state FROM $schema.tasks \
         WHERE status = 0 AND owner = '' AND executor IS NULL AND not_before_ms IS NULL \
-        ORDER BY priority, seq LIMIT 1 \
-    )";
+            AND priority = wanted ORDER BY seq LIMIT 1 \
+    ) FROM generate_series(0, 3) AS wanted)";
 
 const COUNTS: &str = "SELECT counts FROM $schema.counts";
 
@@ -178,7 +178,8 @@ pub(super) async fn queue_depth(
         *waiting = u64::try_from(count).unwrap_or_default();
     }
     // A damaged text is told to whoever reads its task.
-    let state = row.get::<_, Option<&str>>(1).map(serde_json::from_str::<TaskState>);
-    depth.oldest_ms = state.and_then(Result::ok).map(|state| state.queued_ms);
+    let heads: Vec<Option<&str>> = row.get(1);
+    let heads = heads.into_iter().flatten().map(serde_json::from_str::<TaskState>);
+    depth.oldest_ms = heads.filter_map(Result::ok).map(|state| state.queued_ms).min();
     Ok(depth)
 }

@@ -12,8 +12,8 @@ use crate::storage::postgres::store_error;
 use crate::storage::postgres::{Link, Settings, query};
 use crate::tasks::bounds::{PAGE_MAX, check_change, check_new, check_owner};
 use crate::tasks::{
-    Change, ChangeOutcome, Claim, Durability, NewTask, QueueDepth, StoreHint, Submission, TaskPage,
-    TaskQuery, TaskRecord, TaskStore,
+    Change, ChangeOutcome, Claim, Claimed, Durability, NewTask, QueueDepth, StoreHint, Submission,
+    TaskPage, TaskQuery, TaskRecord, TaskStore,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -184,7 +184,7 @@ impl TaskStore for PostgresTaskStore {
         self.ask(|reply| Request::Adopt(adopt, reply)).await
     }
 
-    async fn claim(&self, claim: Claim) -> Result<Vec<TaskRecord>, StoreError> {
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
         check_owner(&claim.owner)?;
         self.ask(|reply| Request::Claim(claim, reply)).await
     }
