@@ -65,7 +65,7 @@ bench: ## Measure decisions, queues, the gateway, the ingestion and tasks beside
 	@scripts/bench-deps
 	$(CARGO) build --release --locked
 	$(CARGO) bench --locked -p tidegate --bench admission --bench routing --bench outbox
-	$(CARGO) bench --locked -p tidegate --bench channel --bench wire --bench tariff --bench store --bench client
+	$(CARGO) bench --locked -p tidegate --bench channel --bench wire --bench tariff --bench store --bench client --bench claims
 	bench/gateway.py
 	bench/rejection.py
 	bench/memory.py

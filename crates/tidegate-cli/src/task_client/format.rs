@@ -61,6 +61,9 @@ fn queue_text(view: &TaskView, now_ms: u64) -> String {
     let mut text = String::new();
     match view.queue_position {
         Some(0) => text += ", next in the queue",
+        Some(before) if view.queue_position_at_least => {
+            text += &format!(", more than {before} ahead in the queue");
+        }
         Some(before) => text += &format!(", queue position {before}"),
         None => {}
     }

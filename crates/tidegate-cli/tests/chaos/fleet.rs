@@ -17,6 +17,8 @@ pub const LONG_LEASE_MS: u64 = 20_000;
 pub struct Plan<'a> {
     pub managers: usize,
     pub workers: usize,
+    /// The first so many managers know no worker.
+    pub without: usize,
     /// Flags of the executor; the target of the test without them.
     pub executor: Option<&'a str>,
     /// Beside the own folder of each manager.
@@ -41,7 +43,7 @@ impl Default for Plan<'_> {
     fn default() -> Self {
         let (executor, store, ledger) = (None, None, None);
         let (placement, lease_ms) = ("pull", LEASE_MS);
-        Self { managers: 1, workers: 3, executor, store, ledger, placement, lease_ms }
+        Self { managers: 1, workers: 3, without: 0, executor, store, ledger, placement, lease_ms }
     }
 }
 
@@ -62,12 +64,13 @@ impl Fleet {
             let (name, at) = (format!("manager-{nth}"), free());
             let store = folder.path().join(format!("tasks-{nth}"));
             let store = plan.store.clone().unwrap_or_else(|| store.display().to_string());
-            let args = manager(plan, &name, (at, *admin), &store, &urls);
+            let urls = if nth < plan.without { &[] } else { &urls[..] };
+            let args = manager(plan, &name, (at, *admin), &store, urls);
             Program::start(folder.path(), &name, at, args)
         };
         let managers = admins.iter().enumerate().map(start).collect();
         let fleet = Self { managers, workers, target, admins, _folder: folder };
-        (0..plan.managers).for_each(|nth| fleet.until_all_up(nth));
+        (plan.without..plan.managers).for_each(|nth| fleet.until_all_up(nth));
         fleet
     }
 

@@ -11,6 +11,7 @@
 mod support;
 
 mod ask;
+mod claims;
 mod everything;
 mod fleet;
 mod load;

@@ -71,6 +71,14 @@ impl Program {
         }
     }
 
+    /// Asks it to shut down, and waits until it has.
+    pub fn terminate(&mut self) {
+        self.signal("-TERM");
+        if let Some(mut child) = self.child.take() {
+            let _ = child.wait();
+        }
+    }
+
     /// Stops it as it stands; it is still there, and does nothing.
     pub fn stop(&self) {
         self.signal("-STOP");

@@ -271,7 +271,8 @@ impl Dispatcher {
         self.end(ticket)
     }
 
-    /// Restores an attempt that holds a slot since before a restart, or that another manager dispatched.
+    /// Restores an attempt that holds a slot since before a restart, or that another manager dispatched. Its
+    /// executor has counted it among the slots of others.
     pub fn resume(
         &mut self,
         ticket: Ticket,
@@ -285,7 +286,27 @@ impl Dispatcher {
         self.state.queue.leave(ticket);
         self.strategy.dequeued(ticket);
         self.occupy(executor);
+        self.state.fleet.change(executor, |executor| {
+            executor.foreign = executor.foreign.saturating_sub(1);
+        });
         let stage = Stage::Running { at: executor, leased: false };
+        self.dispatched.insert(ticket, Dispatched { position, runtime, stage });
+    }
+
+    /// Counts an attempt that is being sent to an executor, because its task was claimed for a slot there. Its
+    /// answer is [`answered`](Self::answered).
+    pub fn claimed(
+        &mut self,
+        ticket: Ticket,
+        executor: ExecutorId,
+        position: QueuePosition,
+        runtime: RuntimeId,
+    ) {
+        if self.dispatched.contains_key(&ticket) {
+            return;
+        }
+        self.occupy(executor);
+        let stage = Stage::Sent { to: executor, leased: false };
         self.dispatched.insert(ticket, Dispatched { position, runtime, stage });
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Uses `admission` for priorities and `task` for keys. Must not know clocks, connections or stores.
 
+mod claims;
 mod dispatcher;
 mod estimate;
 mod fleet;
@@ -14,6 +15,7 @@ mod slot_request;
 mod slots;
 mod wait_queue;
 
+pub use claims::{ClaimPlan, Claims, SlotGroup};
 pub use dispatcher::Dispatcher;
 pub use estimate::WaitEstimate;
 pub use fleet::{ExecutorId, ExecutorState, Fleet};

@@ -12,7 +12,8 @@ pub struct TaskState {
     pub version: u64,
     /// Status of the task.
     pub status: TaskStatus,
-    /// Manager that owns the task.
+    /// Manager that owns the task. Empty for a queued task of a store that several managers share: it belongs to
+    /// nobody until one of them claims it.
     pub owner: Box<str>,
     /// Client that submitted the task; empty for a client without a token, `None` for an operator and in states of
     /// earlier versions. Never changes.
@@ -104,6 +105,26 @@ impl TaskState {
             ended_ms: None,
             cancel_requested: false,
             ending: None,
+        }
+    }
+
+    /// Assigns the next attempt to an executor.
+    pub fn assign(&mut self, executor: Box<str>) {
+        self.attempt += 1;
+        self.not_before_ms = None;
+        self.assignment = Some(TaskAssignment { executor, fence: None });
+    }
+
+    /// True for a task that waits, and that no executor may have.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.status == TaskStatus::Queued && self.assignment.is_none()
+    }
+
+    /// Gives the task to nobody if it waits: any manager may claim it.
+    pub fn release(&mut self) {
+        if self.is_waiting() {
+            self.owner = Box::default();
         }
     }
 

@@ -1,4 +1,4 @@
-use super::{EndReason, Ending, TaskAssignment, TaskOutcome, TaskSpec, TaskState, TaskStatus};
+use super::{EndReason, Ending, TaskOutcome, TaskSpec, TaskState, TaskStatus};
 use std::fmt;
 
 /// Lost executors after which a task is given up. A task that crashes its executor each time must not take down
@@ -94,9 +94,7 @@ impl TaskState {
                 {
                     return Err(stale);
                 }
-                next.attempt += 1;
-                next.not_before_ms = None;
-                next.assignment = Some(TaskAssignment { executor: executor.clone(), fence: None });
+                next.assign(executor.clone());
             }
             TaskEvent::Refused { attempt } => {
                 if self.status != TaskStatus::Queued || !self.is_at(*attempt) {

@@ -3,13 +3,16 @@ use std::time::Duration;
 use tidegate::store::StoreError;
 use tidegate::task::{OutputChunk, TaskId};
 use tidegate::tasks::{
-    Change, ChangeOutcome, Durability, FjallTaskStore, NewTask, Submission, TaskPage, TaskQuery,
-    TaskRecord, TaskStore,
+    Change, ChangeOutcome, Claim, Claimed, Durability, FjallTaskStore, NewTask, QueueDepth,
+    StoreHint, Submission, TaskPage, TaskQuery, TaskRecord, TaskStore,
 };
+use tokio::sync::watch;
 
 /// A store that fails every other call while enabled: in turn before and after the call took effect.
-pub struct FailingStore {
-    store: FjallTaskStore,
+pub struct FailingStore<S = FjallTaskStore> {
+    store: S,
+    /// Answers to claims that have tasks are kept back.
+    holding: watch::Sender<bool>,
     failing: AtomicBool,
     calls: AtomicU64,
     /// Counted apart, so that some submissions fail whatever the other calls.
@@ -18,10 +21,11 @@ pub struct FailingStore {
 
 // === impl FailingStore ===
 
-impl FailingStore {
-    pub fn new(store: FjallTaskStore) -> Self {
+impl<S> FailingStore<S> {
+    pub fn new(store: S) -> Self {
         Self {
             store,
+            holding: watch::Sender::new(false),
             failing: AtomicBool::new(false),
             calls: AtomicU64::new(0),
             submissions: AtomicU64::new(0),
@@ -30,6 +34,11 @@ impl FailingStore {
 
     pub fn set_failing(&self, failing: bool) {
         self.failing.store(failing, Ordering::Relaxed);
+    }
+
+    /// Keeps back the answers to claims, or lets them go.
+    pub fn hold_claims(&self, holding: bool) {
+        self.holding.send_replace(holding);
     }
 
     async fn call<T>(
@@ -56,7 +65,7 @@ impl FailingStore {
     }
 }
 
-impl TaskStore for FailingStore {
+impl<S: TaskStore> TaskStore for FailingStore<S> {
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
         self.count(&self.submissions, self.store.submit(task)).await
     }
@@ -91,6 +100,43 @@ impl TaskStore for FailingStore {
 
     async fn adopt(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
         self.call(self.store.adopt(owner, limit)).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
+        let claimed = self.call(self.store.claim(claim)).await;
+        if claimed.as_ref().is_ok_and(|claimed| !claimed.tasks.is_empty()) {
+            let _ = self.holding.subscribe().wait_for(|holding| !holding).await;
+        }
+        claimed
+    }
+
+    async fn adopt_queued(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
+        self.call(self.store.adopt_queued(owner, limit)).await
+    }
+
+    async fn hand_over(&self, owner: &str, executors: &[String]) -> Result<u64, StoreError> {
+        self.call(self.store.hand_over(owner, executors)).await
+    }
+
+    async fn take_over(
+        &self,
+        owner: &str,
+        executors: &[String],
+        limit: usize,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        self.call(self.store.take_over(owner, executors, limit)).await
+    }
+
+    async fn hint(&self) -> StoreHint {
+        self.store.hint().await
+    }
+
+    async fn queue_position(&self, id: &TaskId, ahead_max: u64) -> Result<Option<u64>, StoreError> {
+        self.call(self.store.queue_position(id, ahead_max)).await
+    }
+
+    async fn queue_depth(&self, count_max: u64) -> Result<QueueDepth, StoreError> {
+        self.call(self.store.queue_depth(count_max)).await
     }
 
     async fn forget(&self, ended_before_ms: u64, limit: usize) -> Result<u64, StoreError> {

@@ -1,10 +1,11 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on should say where.
 
-//! A task manager with a store in a folder and a mock executor of this process.
+//! A task manager with a store in a folder, or in PostgreSQL, and a mock executor of this process.
 
-#[path = "../../../tidegate/tests/support/folder.rs"]
-mod folder;
+#[path = "../../../tidegate/tests/support/mod.rs"]
+mod support;
 
+mod claims;
 mod endings;
 mod failing_store;
 mod node;
@@ -12,3 +13,5 @@ mod queueing;
 mod restarts;
 mod sessions;
 mod submissions;
+
+use support::folder;

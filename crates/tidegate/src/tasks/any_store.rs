@@ -3,8 +3,8 @@ use super::FjallTaskStore;
 #[cfg(feature = "postgres")]
 use super::PostgresTaskStore;
 use super::{
-    Change, ChangeOutcome, Durability, NewTask, Submission, TaskPage, TaskQuery, TaskRecord,
-    TaskStore,
+    Change, ChangeOutcome, Claim, Claimed, Durability, NewTask, QueueDepth, StoreHint, Submission,
+    TaskPage, TaskQuery, TaskRecord, TaskStore,
 };
 use crate::storage::{NotAStoreUrl, StoreError, StoreUrl};
 use std::time::Duration;
@@ -106,6 +106,39 @@ impl TaskStore for AnyTaskStore {
 
     async fn adopt(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
         delegate!(self, store => store.adopt(owner, limit).await)
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
+        delegate!(self, store => store.claim(claim).await)
+    }
+
+    async fn adopt_queued(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
+        delegate!(self, store => store.adopt_queued(owner, limit).await)
+    }
+
+    async fn hand_over(&self, owner: &str, executors: &[String]) -> Result<u64, StoreError> {
+        delegate!(self, store => store.hand_over(owner, executors).await)
+    }
+
+    async fn take_over(
+        &self,
+        owner: &str,
+        executors: &[String],
+        limit: usize,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        delegate!(self, store => store.take_over(owner, executors, limit).await)
+    }
+
+    async fn hint(&self) -> StoreHint {
+        delegate!(self, store => store.hint().await)
+    }
+
+    async fn queue_position(&self, id: &TaskId, ahead_max: u64) -> Result<Option<u64>, StoreError> {
+        delegate!(self, store => store.queue_position(id, ahead_max).await)
+    }
+
+    async fn queue_depth(&self, count_max: u64) -> Result<QueueDepth, StoreError> {
+        delegate!(self, store => store.queue_depth(count_max).await)
     }
 
     async fn forget(&self, ended_before_ms: u64, limit: usize) -> Result<u64, StoreError> {

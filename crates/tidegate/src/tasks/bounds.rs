@@ -1,6 +1,6 @@
 use super::{Change, NewTask};
 use crate::storage::StoreError;
-use tidegate_core::task::TaskId;
+use tidegate_core::task::{TaskId, TaskState};
 
 /// The longest key of a client. It still fits, escaped, into a third of a page, the most that an index of
 /// PostgreSQL takes.
@@ -31,7 +31,7 @@ pub(super) const PAGE_BYTES_MAX: usize = 32 << 20;
 /// Checks that a task can be stored.
 pub(super) fn check_new(task: &NewTask) -> Result<(), StoreError> {
     let id = &task.record.id;
-    check_owner(&task.record.state.owner)?;
+    check_state_owner(&task.record.state.owner)?;
     let client = task.record.state.client.as_deref().unwrap_or_default();
     // A NUL ends the name in the index of a folder, and is nothing that PostgreSQL stores.
     if client.len() > CLIENT_BYTES_MAX || client.contains('\0') {
@@ -51,9 +51,22 @@ pub(super) fn check_new(task: &NewTask) -> Result<(), StoreError> {
 
 /// Checks that a step can be stored.
 pub(super) fn check_change(change: &Change) -> Result<(), StoreError> {
-    check_owner(&change.state.owner)?;
+    check_state_owner(&change.state.owner)?;
     let texts = change.output.iter().flatten().map(|chunk| chunk.text.len());
     check_bytes(&change.id, "output", texts.sum(), OUTPUT_BYTES_MAX)
+}
+
+/// Checks the owner of a task, which may be nobody.
+fn check_state_owner(owner: &str) -> Result<(), StoreError> {
+    if owner.is_empty() { Ok(()) } else { check_owner(owner) }
+}
+
+/// Refuses a task that belongs to nobody: its store has one manager, which would never see it again.
+pub(super) fn check_owned(id: &TaskId, state: &TaskState) -> Result<(), StoreError> {
+    match state.owner.is_empty() {
+        false => Ok(()),
+        true => Err(refused(id, "it has no owner, and a folder's manager claims nothing")),
+    }
 }
 
 pub(super) fn check_owner(owner: &str) -> Result<(), StoreError> {

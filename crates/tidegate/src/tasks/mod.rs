@@ -11,6 +11,7 @@
 #[cfg(any(feature = "fjall", feature = "postgres"))]
 mod any_store;
 mod bounds;
+mod claim;
 mod codec;
 #[cfg(feature = "fjall")]
 mod fjall;
@@ -22,6 +23,7 @@ mod task_store;
 pub use crate::storage::{NotAStoreUrl, StoreError, StoreUrl};
 #[cfg(any(feature = "fjall", feature = "postgres"))]
 pub use any_store::AnyTaskStore;
+pub use claim::{Claim, ClaimGroup, Claimed, QueueDepth, StoreHint};
 #[cfg(feature = "fjall")]
 pub use fjall::FjallTaskStore;
 #[cfg(feature = "postgres")]

@@ -1,4 +1,7 @@
-use super::{Change, ChangeOutcome, NewTask, Submission, TaskPage, TaskQuery, TaskRecord};
+use super::{
+    Change, ChangeOutcome, Claim, Claimed, NewTask, QueueDepth, StoreHint, Submission, TaskPage,
+    TaskQuery, TaskRecord,
+};
 use crate::storage::StoreError;
 use std::time::Duration;
 use tidegate_core::task::{OutputChunk, TaskId};
@@ -92,6 +95,77 @@ pub trait TaskStore: Send + Sync + 'static {
         owner: &str,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<TaskRecord>, StoreError>> + Send;
+
+    /// Claims queued tasks that belong to nobody, by priority and in the order of submission: each is now this
+    /// manager's, at its next attempt, assigned to the executor of a slot. What another manager claims at the same
+    /// time is left out. A folder has one manager, and no task without an owner.
+    ///
+    /// # Errors
+    ///
+    /// When the store can't be written. The claim may have been made nevertheless; one in
+    /// [doubt](Claim::doubt) finds out.
+    fn claim(&self, claim: Claim) -> impl Future<Output = Result<Claimed, StoreError>> + Send;
+
+    /// Adopts queued tasks that belong to nobody, for a manager that keeps a queue of its own: the first of the
+    /// queue. Call again until there are none. A folder has no task without an owner.
+    ///
+    /// # Errors
+    ///
+    /// When the store can't be written.
+    fn adopt_queued(
+        &self,
+        owner: &str,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<TaskRecord>, StoreError>> + Send;
+
+    /// Hands over this manager's tasks that these executors have, or may have: whoever knows the executors may
+    /// [take them over](Self::take_over) at once. Returns how many. A folder has nobody to hand over to.
+    ///
+    /// # Errors
+    ///
+    /// When the store can't be written.
+    fn hand_over(
+        &self,
+        owner: &str,
+        executors: &[String],
+    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
+
+    /// Takes over tasks at these executors that another manager has handed over.
+    ///
+    /// # Errors
+    ///
+    /// When the store can't be written.
+    fn take_over(
+        &self,
+        owner: &str,
+        executors: &[String],
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<TaskRecord>, StoreError>> + Send;
+
+    /// Waits for news of other managers. For one caller at a time. Nothing ever comes from a folder.
+    fn hint(&self) -> impl Future<Output = StoreHint> + Send;
+
+    /// Number of tasks that are claimed before this one, counted up to `ahead_max`; `None` when it does not wait
+    /// for a claim.
+    ///
+    /// # Errors
+    ///
+    /// When the store can't be read.
+    fn queue_position(
+        &self,
+        id: &TaskId,
+        ahead_max: u64,
+    ) -> impl Future<Output = Result<Option<u64>, StoreError>> + Send;
+
+    /// Tasks that wait for a claim. Those of a priority are counted up to `count_max`.
+    ///
+    /// # Errors
+    ///
+    /// When the store can't be read.
+    fn queue_depth(
+        &self,
+        count_max: u64,
+    ) -> impl Future<Output = Result<QueueDepth, StoreError>> + Send;
 
     /// Deletes tasks that ended before this moment of Unix time, with what they wrote and their keys. At most so
     /// many at once; returns how many.

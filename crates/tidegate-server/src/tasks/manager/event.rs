@@ -7,7 +7,7 @@ use tidegate::ledger::{Acquired, SlotLease};
 use tidegate::progress::Progress;
 use tidegate::store::StoreError;
 use tidegate::task::{ExecutionKey, OutputChunk, TaskState, TaskStatus};
-use tidegate::tasks::{Submission, TaskPage, TaskRecord};
+use tidegate::tasks::{Claimed, QueueDepth, StoreHint, Submission, TaskPage, TaskRecord};
 
 /// Report of a background call or an attempt to the manager's thread.
 pub(super) enum Event {
@@ -33,6 +33,21 @@ pub(super) enum Event {
     },
     /// Tasks were taken over from an earlier process of this manager, or from a manager that is gone.
     Adopted(Vec<TaskRecord>),
+    /// The store has answered a claim.
+    Claimed(Result<Claimed, StoreError>),
+    /// A claim was given back.
+    GivenBack,
+    /// Running tasks are handed over, as far as the store has answered.
+    HandedOver,
+    /// News of other managers.
+    Hinted(StoreHint),
+    /// The store has counted the tasks.
+    QueueRead {
+        /// Queued tasks that belong to nobody.
+        depth: QueueDepth,
+        /// Tasks that are not over.
+        live: u64,
+    },
     /// The slot ledger has answered a lease request.
     LeaseAnswered {
         /// The task.

@@ -49,6 +49,7 @@ pub(crate) fn view(id: &str) -> TaskView {
         started_ms: None,
         ended_ms: None,
         queue_position: Some(0),
+        queue_position_at_least: false,
         queue_age_ms: Some(0),
         estimated_wait_ms: None,
         not_before_ms: None,

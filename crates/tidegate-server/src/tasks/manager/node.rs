@@ -226,11 +226,14 @@ fn local_name(config: &TasksConfig, port: u16) -> String {
 }
 
 fn settings(config: &TasksConfig, port: u16) -> ManagerSettings {
+    let shared_store = config.store.contains("://");
     // Slots that other managers use too must be leased.
     let shared = config.slot_ledger != "memory" && config.placement == Placement::Pull;
     ManagerSettings {
         owner: owner(config.node.as_deref(), port),
-        shared_store: config.store.contains("://"),
+        shared_store,
+        // The other placements choose a task before they know of a slot.
+        claims: shared_store && !shared && config.placement == Placement::Pull,
         placement: if shared { Placement::Semaphore } else { config.placement },
         lease: config.lease,
         tasks_max: config.tasks_max,

@@ -11,6 +11,9 @@ pub struct ManagerSettings {
     pub owner: String,
     /// Other managers use the same store.
     pub shared_store: bool,
+    /// Queued tasks of the store belong to nobody, and this manager claims some for its free slots. Else it owns
+    /// what was submitted to it, and keeps its own queue.
+    pub claims: bool,
     /// Strategy by which queued tasks get slots.
     pub placement: Placement,
     /// Lease of an execution, 1 s … 10 min: the executor stops an execution of which nobody asks for so long, and
@@ -39,6 +42,7 @@ impl Default for ManagerSettings {
         Self {
             owner: "local".to_owned(),
             shared_store: false,
+            claims: false,
             placement: Placement::default(),
             lease: Duration::from_secs(15),
             tasks_max: 100_000,

@@ -4,10 +4,12 @@
 
 mod error;
 mod link;
+mod listener;
 mod schema;
 mod settings;
 mod tls;
 
 pub(crate) use error::store_error;
 pub(crate) use link::{Connected, Link, query};
+pub(crate) use listener::{Listener, News};
 pub(crate) use settings::Settings;

@@ -3,10 +3,10 @@ use super::writer::{Request, TaskWriter, Write};
 use super::{list, read};
 use crate::storage::StoreError;
 use crate::storage::fjall::WriterThread;
-use crate::tasks::bounds::{check_change, check_new, check_owner};
+use crate::tasks::bounds::{check_change, check_new, check_owned, check_owner};
 use crate::tasks::{
-    Change, ChangeOutcome, Durability, NewTask, Submission, TaskPage, TaskQuery, TaskRecord,
-    TaskStore,
+    Change, ChangeOutcome, Claim, Claimed, Durability, NewTask, QueueDepth, StoreHint, Submission,
+    TaskPage, TaskQuery, TaskRecord, TaskStore,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -58,6 +58,7 @@ impl FjallTaskStore {
 impl TaskStore for FjallTaskStore {
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
         check_new(&task)?;
+        check_owned(&task.record.id, &task.record.state)?;
         let new = Box::new(NewRow::new(task)?);
         self.writer.ask(|reply| Request::Write(Write::Submit(new, reply))).await
     }
@@ -68,6 +69,7 @@ impl TaskStore for FjallTaskStore {
         durability: Durability,
     ) -> Result<ChangeOutcome, StoreError> {
         check_change(&change)?;
+        check_owned(&change.id, &change.state)?;
         let step = Box::new(StepRow::new(&change)?);
         self.writer.ask(|reply| Request::Write(Write::Persist(step, durability, reply))).await
     }
@@ -112,6 +114,43 @@ impl TaskStore for FjallTaskStore {
         check_owner(owner)?;
         let owner = owner.into();
         self.writer.ask(|reply| Request::Adopt { owner, limit, reply }).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
+        check_owner(&claim.owner)?;
+        Ok(Claimed::default())
+    }
+
+    async fn adopt_queued(&self, owner: &str, _: usize) -> Result<Vec<TaskRecord>, StoreError> {
+        check_owner(owner)?;
+        Ok(Vec::new())
+    }
+
+    async fn hand_over(&self, owner: &str, _: &[String]) -> Result<u64, StoreError> {
+        check_owner(owner)?;
+        Ok(0)
+    }
+
+    async fn take_over(
+        &self,
+        owner: &str,
+        _: &[String],
+        _: usize,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        check_owner(owner)?;
+        Ok(Vec::new())
+    }
+
+    async fn hint(&self) -> StoreHint {
+        std::future::pending().await
+    }
+
+    async fn queue_position(&self, _: &TaskId, _: u64) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
+    async fn queue_depth(&self, _: u64) -> Result<QueueDepth, StoreError> {
+        Ok(QueueDepth::default())
     }
 
     async fn forget(&self, ended_before_ms: u64, limit: usize) -> Result<u64, StoreError> {

@@ -7,6 +7,7 @@ use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 /// By the database's clock, and without waiting for rows that somebody else is at: those are not ours to take.
+/// Rows that a process of an earlier version wrote get what the queue asks for.
 const ADOPT: &str = "WITH gone AS ( \
         SELECT owner FROM $schema.owners WHERE owner <> $1 AND alive_until <= now() \
     ), found AS ( \
@@ -14,9 +15,17 @@ const ADOPT: &str = "WITH gone AS ( \
         WHERE status < 3 AND ((owner = $1 AND life <> $2) OR owner IN (SELECT owner FROM gone)) \
         ORDER BY seq LIMIT $3 FOR UPDATE SKIP LOCKED \
     ) \
-    UPDATE $schema.tasks AS task SET owner = $1, life = $2, version = version + 1 \
+    UPDATE $schema.tasks AS task SET owner = $1, life = $2, version = version + 1, \
+        priority = coalesce(task.priority, array_position(ARRAY['critical', 'high', 'normal', 'low'], \
+            substring(spec from '\"priority\":\"([a-z]+)\",\"timeout_ms\":[0-9]+,\"retries\":[0-9]+\\}$')) - 1), \
+        runtime = coalesce(task.runtime, substring(spec from '^\\{\"runtime\":\"([^\"\\\\]*)\"')) \
     FROM found JOIN $schema.specs USING (id) WHERE task.id = found.id \
-    RETURNING task.id, task.version, task.owner, task.state, spec, task.seq";
+    RETURNING task.id, task.version, task.owner, task.state, \
+        CASE WHEN claimed THEN executor END, spec, task.seq";
+
+/// The condition of [`ADOPT`], and that of queued tasks which belong to nobody.
+const OF_THE_GONE: &str = "((owner = $1 AND life <> $2) OR owner IN (SELECT owner FROM gone))";
+const QUEUED: &str = "status = 0 AND owner = '' AND executor IS NULL";
 
 const FORGET: &str = "WITH gone AS ( \
         DELETE FROM $schema.tasks WHERE id IN ( \
@@ -34,6 +43,8 @@ const FORGET: &str = "WITH gone AS ( \
 pub(super) struct Adopt {
     pub(super) owner: String,
     pub(super) limit: i64,
+    /// Those that wait and belong to nobody, and no others.
+    pub(super) queued: bool,
 }
 
 /// Deletes tasks that ended before a moment.
@@ -53,12 +64,16 @@ impl Work for Adopt {
         settings: &Settings,
         life: i64,
     ) -> Result<Vec<TaskRecord>, TransactionError> {
-        let statement = settings.schema.sql(ADOPT);
+        let statement = match self.queued {
+            true => ADOPT.replace(OF_THE_GONE, QUEUED),
+            false => ADOPT.to_owned(),
+        };
+        let statement = settings.schema.sql(&statement);
         let parameters: [(&(dyn ToSql + Sync), Type); 3] =
             [(&self.owner, Type::TEXT), (&life, Type::INT8), (&self.limit, Type::INT8)];
         let rows = transaction.query_typed(&statement, &parameters).await;
         let mut rows = rows.map_err(|error| TransactionError::of(settings, &error))?;
-        rows.sort_by_key(|row| row.get::<_, i64>(5));
+        rows.sort_by_key(|row| row.get::<_, i64>(6));
         Ok(rows.iter().map(read::record).collect::<Result<_, _>>()?)
     }
 }

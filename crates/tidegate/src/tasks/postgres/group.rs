@@ -1,4 +1,5 @@
 use super::count;
+use super::hints;
 use super::request::{Reply, Request};
 use super::step::{self, Step};
 use super::submit::{self, NewRow};
@@ -92,7 +93,14 @@ impl Work for Group {
     ) -> Result<Outcomes, TransactionError> {
         let (news, submitted) = submit::submit(transaction, settings, life, &self.news).await?;
         let (steps, kept) = step::persist(transaction, settings, &self.steps).await?;
-        count::add(transaction, settings, life, submitted.plus(&kept)).await?;
+        let unowned = self.news.iter().any(NewRow::is_unowned);
+        if unowned || self.steps.iter().any(Step::is_unowned) {
+            // Sent together: no round trip of its own.
+            let counted = count::add(transaction, settings, life, submitted.plus(&kept));
+            tokio::try_join!(counted, hints::notify(transaction, settings, hints::QUEUED))?;
+        } else {
+            count::add(transaction, settings, life, submitted.plus(&kept)).await?;
+        }
         Ok(Outcomes { news, steps })
     }
 }

@@ -4,20 +4,20 @@ use crate::storage::postgres::Settings;
 use crate::storage::postgres::store_error;
 use crate::tasks::bounds::{PAGE_BYTES_MAX, PAGE_MAX};
 use crate::tasks::codec::{self, status_code};
-use crate::tasks::{TaskPage, TaskQuery, TaskRecord};
+use crate::tasks::{QueueDepth, TaskPage, TaskQuery, TaskRecord};
 use std::sync::Arc;
 use tidegate_core::task::{OutputChunk, TaskId, TaskState};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
-const GET: &str = "SELECT id, version, owner, state, spec \
+const GET: &str = "SELECT id, version, owner, state, CASE WHEN claimed THEN executor END, spec \
     FROM $schema.tasks JOIN $schema.specs USING (id) WHERE id = $1";
 
 const OUTPUT: &str = "SELECT chunks FROM $schema.outputs WHERE id = $1";
 
 /// A page, and of that no more bytes than are good for us.
-const LIST: &str = "SELECT id, version, owner, state, spec, seq FROM ( \
-        SELECT id, version, owner, state, spec, seq, \
+const LIST: &str = "SELECT id, version, owner, state, claim, spec, seq FROM ( \
+        SELECT id, version, owner, state, CASE WHEN claimed THEN executor END AS claim, spec, seq, \
             sum(octet_length(spec)) OVER (ORDER BY seq DESC) - octet_length(spec) AS bytes_before \
         FROM (SELECT * FROM $schema.tasks WHERE seq < $1 $status $of_client ORDER BY seq DESC LIMIT $2) AS found \
         JOIN $schema.specs USING (id) \
@@ -25,6 +25,29 @@ const LIST: &str = "SELECT id, version, owner, state, spec, seq FROM ( \
 
 const NEXT: &str =
     "SELECT seq FROM $schema.tasks WHERE seq < $1 $status $of_client ORDER BY seq DESC LIMIT 1";
+
+/// Tasks ahead of a queued one, by the index of the queue, and no more than are good for us.
+const AHEAD: &str = "SELECT ( \
+        SELECT count(*) FROM ( \
+            SELECT FROM $schema.tasks AS ahead \
+            WHERE ahead.status = 0 AND ahead.owner = '' AND ahead.executor IS NULL \
+                AND ahead.not_before_ms IS NULL \
+                AND (ahead.priority, ahead.seq) < (task.priority, task.seq) LIMIT $2 \
+        ) AS found \
+    ) FROM $schema.tasks AS task WHERE id = $1 AND status = 0 AND owner = '' \
+        AND executor IS NULL AND not_before_ms IS NULL AND priority IS NOT NULL";
+
+const WAITING: &str = "SELECT array(SELECT ( \
+        SELECT count(*) FROM ( \
+            SELECT FROM $schema.tasks \
+            WHERE status = 0 AND owner = '' AND executor IS NULL AND not_before_ms IS NULL \
+                AND priority = wanted LIMIT $1 \
+        ) AS found \
+    ) FROM generate_series(0, 3) AS wanted ORDER BY wanted), array(SELECT ( \
+        SELECT state FROM $schema.tasks \
+        WHERE status = 0 AND owner = '' AND executor IS NULL AND not_before_ms IS NULL \
+            AND priority = wanted ORDER BY seq LIMIT 1 \
+    ) FROM generate_series(0, 3) AS wanted)";
 
 const COUNTS: &str = "SELECT counts FROM $schema.counts";
 
@@ -37,19 +60,23 @@ pub(super) fn id(row: &Row) -> Result<TaskId, StoreError> {
     TaskId::new(name).map_err(|error| StoreError::Unusable(format!("a row is damaged: {error}")))
 }
 
-/// The state of a row that begins with name, version, owner and state.
+/// The state of a row that begins with name, version, owner, state, and the executor of a claim that is newer than
+/// the state.
 pub(super) fn state(row: &Row) -> Result<TaskState, StoreError> {
     let mut state = codec::read_state(&id(row)?, row.get::<_, &str>(3).as_bytes())?;
     // The columns have the last word: an adoption changes nothing else.
     state.version = u64::try_from(row.get::<_, i64>(1)).unwrap_or_default();
     state.owner = unescape(row.get(2)).into();
+    if let Some(executor) = row.get::<_, Option<&str>>(4) {
+        state.assign(unescape(executor).into());
+    }
     Ok(state)
 }
 
-/// The task of a row that begins with name, version, owner, state and spec.
+/// The task of a row that begins as that of a [`state`], and then has the spec.
 pub(super) fn record(row: &Row) -> Result<TaskRecord, StoreError> {
     let id = id(row)?;
-    let spec = Arc::new(codec::read_spec(&id, row.get::<_, &str>(4).as_bytes())?);
+    let spec = Arc::new(codec::read_spec(&id, row.get::<_, &str>(5).as_bytes())?);
     Ok(TaskRecord { state: state(row)?, id, spec })
 }
 
@@ -103,7 +130,7 @@ pub(super) async fn list(
     let statement = sql(LIST, &parameters);
     let rows = client.query_typed(&statement, &parameters).await.map_err(failed)?;
     let tasks = rows.iter().map(record).collect::<Result<Vec<_>, _>>()?;
-    let Some(last) = rows.last().map(|row| row.get::<_, i64>(5)) else {
+    let Some(last) = rows.last().map(|row| row.get::<_, i64>(6)) else {
         return Ok(TaskPage::default());
     };
     let mut parameters: Vec<Parameter<'_>> = vec![(&last, Type::INT8)];
@@ -121,4 +148,38 @@ pub(super) async fn counts(client: &Client, settings: &Settings) -> Result<[u64;
         sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
     Ok(sums.map(|sum| u64::try_from(sum).unwrap_or_default()))
+}
+
+pub(super) async fn queue_position(
+    client: &Client,
+    settings: &Settings,
+    id: &TaskId,
+    ahead_max: i64,
+) -> Result<Option<u64>, StoreError> {
+    let statement = settings.schema.sql(AHEAD);
+    let parameters: [Parameter<'_>; 2] = [(&id.as_str(), Type::TEXT), (&ahead_max, Type::INT8)];
+    let row = client.query_typed_opt(&statement, &parameters).await;
+    let row = row.map_err(|error| store_error(&settings.shown, &error))?;
+    Ok(row.map(|row| u64::try_from(row.get::<_, i64>(0)).unwrap_or_default()))
+}
+
+pub(super) async fn queue_depth(
+    client: &Client,
+    settings: &Settings,
+    count_max: i64,
+) -> Result<QueueDepth, StoreError> {
+    let statement = settings.schema.sql(WAITING);
+    let row = client.query_typed(&statement, &[(&count_max, Type::INT8)]).await;
+    let row = row.map_err(|error| store_error(&settings.shown, &error))?;
+    let Some(row) = row.first() else { return Ok(QueueDepth::default()) };
+    let mut depth = QueueDepth::default();
+    let counts: Vec<i64> = row.get(0);
+    for (waiting, count) in depth.waiting.iter_mut().zip(counts) {
+        *waiting = u64::try_from(count).unwrap_or_default();
+    }
+    // A damaged text is told to whoever reads its task.
+    let heads: Vec<Option<&str>> = row.get(1);
+    let heads = heads.into_iter().flatten().map(serde_json::from_str::<TaskState>);
+    depth.oldest_ms = heads.filter_map(Result::ok).map(|state| state.queued_ms).min();
+    Ok(depth)
 }

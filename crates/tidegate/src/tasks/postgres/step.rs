@@ -15,11 +15,12 @@ use tokio_postgres::types::Type;
 /// A version says which state it is, so the status beside it in the same view is the one that is left.
 const UPDATE: &str = "WITH given AS ( \
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::smallint[], $4::text[], $5::bigint[], \
-            $6::text[], $7::bytea[]) \
-        AS given (id, version, status, owner, ended_ms, state, output) \
+            $6::text[], $7::bytea[], $8::text[], $9::bigint[]) \
+        AS given (id, version, status, owner, ended_ms, state, output, executor, not_before_ms) \
     ), kept AS ( \
         UPDATE $schema.tasks AS task SET version = given.version, status = given.status, \
-            owner = given.owner, ended_ms = given.ended_ms, state = given.state \
+            owner = given.owner, ended_ms = given.ended_ms, state = given.state, \
+            executor = given.executor, not_before_ms = given.not_before_ms, claimed = false \
         FROM given JOIN $schema.tasks AS old USING (id) \
         WHERE task.id = given.id AND task.version = given.version - 1 AND task.status < 3 \
         RETURNING task.id, old.status \
@@ -30,7 +31,8 @@ const UPDATE: &str = "WITH given AS ( \
     ) \
     SELECT id, status FROM kept";
 
-const FIND: &str = "SELECT id, version, owner, state FROM $schema.tasks WHERE id = ANY($1)";
+const FIND: &str = "SELECT id, version, owner, state, CASE WHEN claimed THEN executor END \
+    FROM $schema.tasks WHERE id = ANY($1)";
 
 /// A step to persist.
 pub(super) struct Step {
@@ -41,13 +43,21 @@ pub(super) struct Step {
     status: i16,
     owner: String,
     ended_ms: Option<i64>,
+    executor: Option<String>,
+    not_before_ms: Option<i64>,
 }
 
 // === impl Step ===
 
 impl Step {
+    /// True for a task that any manager may claim now.
+    pub(super) fn is_unowned(&self) -> bool {
+        self.owner.is_empty() && self.status == 0 && self.not_before_ms.is_none()
+    }
+
     pub(super) fn new(change: &Change) -> Result<Self, StoreError> {
         let (id, state) = (&change.id, &change.state);
+        let assignment = state.assignment.as_ref();
         let output = change.output.as_ref().map(|chunks| codec::write_output(id, chunks));
         Ok(Self {
             id: id.clone(),
@@ -57,6 +67,8 @@ impl Step {
             status: i16::from(status_code(state.status)),
             owner: escape(&state.owner).into_owned(),
             ended_ms: ended_ms(state),
+            executor: assignment.map(|assignment| escape(&assignment.executor).into_owned()),
+            not_before_ms: state.not_before_ms.map(number),
         })
     }
 }
@@ -110,6 +122,8 @@ async fn update(
     let ended_ms: Vec<_> = steps.iter().map(|step| step.ended_ms).collect();
     let states: Vec<_> = steps.iter().map(|step| step.state.as_str()).collect();
     let outputs: Vec<_> = steps.iter().map(|step| step.output.as_deref()).collect();
+    let executors: Vec<_> = steps.iter().map(|step| step.executor.as_deref()).collect();
+    let not_before_ms: Vec<_> = steps.iter().map(|step| step.not_before_ms).collect();
     let statement = settings.schema.sql(UPDATE);
     let rows = transaction
         .query_typed(
@@ -122,6 +136,8 @@ async fn update(
                 (&ended_ms, Type::INT8_ARRAY),
                 (&states, Type::TEXT_ARRAY),
                 (&outputs, Type::BYTEA_ARRAY),
+                (&executors, Type::TEXT_ARRAY),
+                (&not_before_ms, Type::INT8_ARRAY),
             ],
         )
         .await;

@@ -1,7 +1,9 @@
 use super::adopt::{Adopt, Forget};
+use super::hand_over::{HandOver, TakeOver};
+use super::hints::HintReceiver;
 use super::request::Request;
 use super::step::Step;
-use super::submit::NewRow;
+use super::submit::{NewRow, number};
 use super::writer::{ANSWER_MAX, Writer};
 use super::{count, read};
 use crate::storage::StoreError;
@@ -10,8 +12,8 @@ use crate::storage::postgres::store_error;
 use crate::storage::postgres::{Link, Settings, query};
 use crate::tasks::bounds::{PAGE_MAX, check_change, check_new, check_owner};
 use crate::tasks::{
-    Change, ChangeOutcome, Durability, NewTask, Submission, TaskPage, TaskQuery, TaskRecord,
-    TaskStore,
+    Change, ChangeOutcome, Claim, Claimed, Durability, NewTask, QueueDepth, StoreHint, Submission,
+    TaskPage, TaskQuery, TaskRecord, TaskStore,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +26,8 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 /// Migrations, in order.
-const STEPS: [&str; 2] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];
+const STEPS: [&str; 3] =
+    [include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
 
 /// Number of changes that may be queued for the writer. More wait in the calls themselves.
 const REQUESTS_WAITING: usize = 1_024;
@@ -61,6 +64,7 @@ pub struct PostgresTaskStore {
     lister: Mutex<Link>,
     /// Connection for heartbeats: a manager must not seem dead because the writer is busy.
     heartbeat: Mutex<Link>,
+    hints: HintReceiver,
 }
 
 // === impl PostgresTaskStore ===
@@ -92,7 +96,8 @@ impl PostgresTaskStore {
         let writer = Writer { link, settings: settings.clone(), life };
         let writer = tokio::spawn(writer.serve(waiting));
         let [reader, lister, heartbeat] = [(); 3].map(|()| Mutex::new(Link::new(settings.clone())));
-        Ok(Self { settings, requests, writer, reader, lister, heartbeat })
+        let hints = HintReceiver::start(settings.clone());
+        Ok(Self { settings, requests, writer, reader, lister, heartbeat, hints })
     }
 
     /// Finishes what is under way and closes the connections.
@@ -175,8 +180,60 @@ impl TaskStore for PostgresTaskStore {
     async fn adopt(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
         check_owner(owner)?;
         let limit = limit.clamp(1, ADOPT_MAX) as i64;
-        let adopt = Adopt { owner: escape(owner).into_owned(), limit };
+        let adopt = Adopt { owner: escape(owner).into_owned(), limit, queued: false };
         self.ask(|reply| Request::Adopt(adopt, reply)).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
+        check_owner(&claim.owner)?;
+        self.ask(|reply| Request::Claim(claim, reply)).await
+    }
+
+    async fn adopt_queued(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
+        check_owner(owner)?;
+        let limit = limit.clamp(1, ADOPT_MAX) as i64;
+        let adopt = Adopt { owner: escape(owner).into_owned(), limit, queued: true };
+        self.ask(|reply| Request::Adopt(adopt, reply)).await
+    }
+
+    async fn hand_over(&self, owner: &str, executors: &[String]) -> Result<u64, StoreError> {
+        check_owner(owner)?;
+        let executors = executors.iter().map(|name| escape(name).into_owned()).collect();
+        let hand_over = HandOver { owner: escape(owner).into_owned(), executors };
+        self.ask(|reply| Request::HandOver(hand_over, reply)).await
+    }
+
+    async fn take_over(
+        &self,
+        owner: &str,
+        executors: &[String],
+        limit: usize,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        check_owner(owner)?;
+        let executors = executors.iter().map(|name| escape(name).into_owned()).collect();
+        let limit = limit.clamp(1, ADOPT_MAX) as i64;
+        let take_over = TakeOver { owner: escape(owner).into_owned(), executors, limit };
+        self.ask(|reply| Request::TakeOver(take_over, reply)).await
+    }
+
+    async fn hint(&self) -> StoreHint {
+        self.hints.next().await
+    }
+
+    async fn queue_position(&self, id: &TaskId, ahead_max: u64) -> Result<Option<u64>, StoreError> {
+        let ahead_max = number(ahead_max);
+        let ahead = async |client: &Client, settings: &Settings| {
+            read::queue_position(client, settings, id, ahead_max).await
+        };
+        query(&self.reader, ANSWER_MAX, ahead).await
+    }
+
+    async fn queue_depth(&self, count_max: u64) -> Result<QueueDepth, StoreError> {
+        let count_max = number(count_max);
+        let depth = async |client: &Client, settings: &Settings| {
+            read::queue_depth(client, settings, count_max).await
+        };
+        query(&self.lister, ANSWER_MAX, depth).await
     }
 
     async fn forget(&self, ended_before_ms: u64, limit: usize) -> Result<u64, StoreError> {

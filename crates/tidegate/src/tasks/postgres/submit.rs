@@ -13,24 +13,30 @@ use tokio_postgres::{Row, Transaction};
 
 const INSERT: &str = "WITH given AS ( \
         SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[], $5::smallint[], \
-            $6::text[], $7::bigint[], $8::text[], $9::text[], $11::text[]) WITH ORDINALITY \
-        AS given (id, key, fingerprint, version, status, owner, ended_ms, state, spec, client, place) \
+            $6::text[], $7::bigint[], $8::text[], $9::text[], $11::text[], $12::smallint[], \
+            $13::text[]) WITH ORDINALITY \
+        AS given (id, key, fingerprint, version, status, owner, ended_ms, state, spec, client, \
+            priority, runtime, place) \
     ), new AS ( \
         INSERT INTO $schema.tasks \
-            (id, key, fingerprint, version, status, owner, life, ended_ms, state, client) \
-        SELECT id, key, fingerprint, version, status, owner, $10, ended_ms, state, client \
+            (id, key, fingerprint, version, status, owner, life, ended_ms, state, client, \
+            priority, runtime) \
+        SELECT id, key, fingerprint, version, status, owner, $10, ended_ms, state, client, \
+            priority, runtime \
         FROM given ORDER BY place ON CONFLICT DO NOTHING RETURNING id \
     ), specs AS ( \
         INSERT INTO $schema.specs (id, spec) \
         SELECT id, spec FROM given WHERE id IN (SELECT id FROM new) \
     ), owners AS ( \
         INSERT INTO $schema.owners (owner, alive_until) SELECT DISTINCT owner, now() FROM given \
+        WHERE owner <> '' \
         ON CONFLICT DO NOTHING \
     ) \
     SELECT id FROM new";
 
 /// Those that were there before, under the same name or with the same key.
-const FIND: &str = "SELECT id, version, owner, state, spec, key, fingerprint \
+const FIND: &str = "SELECT id, version, owner, state, CASE WHEN claimed THEN executor END, spec, \
+        key, fingerprint \
     FROM $schema.tasks JOIN $schema.specs USING (id) WHERE id = ANY($1) OR key = ANY($2)";
 
 /// A task that is to be kept, as far as it can be made ready by whoever submits it.
@@ -45,11 +51,18 @@ pub(super) struct NewRow {
     owner: String,
     ended_ms: Option<i64>,
     client: Option<String>,
+    priority: i16,
+    runtime: String,
 }
 
 // === impl NewRow ===
 
 impl NewRow {
+    /// True for a task that any manager may claim.
+    pub(super) fn is_unowned(&self) -> bool {
+        self.owner.is_empty()
+    }
+
     pub(super) fn new(task: &NewTask) -> Result<Self, StoreError> {
         let (id, state) = (&task.record.id, &task.record.state);
         Ok(Self {
@@ -63,6 +76,8 @@ impl NewRow {
             owner: escape(&state.owner).into_owned(),
             ended_ms: ended_ms(state),
             client: state.client.as_deref().map(str::to_owned),
+            priority: task.record.spec.priority as i16,
+            runtime: task.record.spec.runtime.replace('\0', ""),
         })
     }
 }
@@ -112,6 +127,8 @@ async fn insert(
     let states: Vec<_> = news.iter().map(|new| new.state.as_str()).collect();
     let specs: Vec<_> = news.iter().map(|new| new.spec.as_str()).collect();
     let clients: Vec<_> = news.iter().map(|new| new.client.as_deref()).collect();
+    let priorities: Vec<_> = news.iter().map(|new| new.priority).collect();
+    let runtimes: Vec<_> = news.iter().map(|new| new.runtime.as_str()).collect();
     let statement = settings.schema.sql(INSERT);
     let rows = transaction
         .query_typed(
@@ -128,6 +145,8 @@ async fn insert(
                 (&specs, Type::TEXT_ARRAY),
                 (&life, Type::INT8),
                 (&clients, Type::TEXT_ARRAY),
+                (&priorities, Type::INT2_ARRAY),
+                (&runtimes, Type::TEXT_ARRAY),
             ],
         )
         .await;
@@ -156,13 +175,13 @@ fn compare(
     let same_id = found.iter().find(|row| row.get::<_, &str>(0) == new.id.as_str());
     let same_key = || {
         let key = new.key.as_deref()?;
-        found.iter().find(|row| row.get::<_, Option<&str>>(5) == Some(key))
+        found.iter().find(|row| row.get::<_, Option<&str>>(6) == Some(key))
     };
     let Some(row) = same_id.or_else(same_key) else {
         // It was forgotten between the two statements.
         return Err(TransactionError::Again("a task was forgotten at the same time".to_owned()));
     };
-    if row.get::<_, &[u8]>(6) == new.fingerprint {
+    if row.get::<_, &[u8]>(7) == new.fingerprint {
         return Ok(read::record(row).map(Submission::Same));
     }
     Ok(match same_id {

@@ -38,6 +38,15 @@ impl Writer {
                 Some(Request::Adopt(adopt, reply)) => {
                     let _ = reply.send(self.transact(&adopt).await);
                 }
+                Some(Request::Claim(claim, reply)) => {
+                    let _ = reply.send(self.transact(&claim).await);
+                }
+                Some(Request::HandOver(hand_over, reply)) => {
+                    let _ = reply.send(self.transact(&hand_over).await);
+                }
+                Some(Request::TakeOver(take_over, reply)) => {
+                    let _ = reply.send(self.transact(&take_over).await);
+                }
                 Some(Request::Forget(forget, reply)) => {
                     let _ = reply.send(self.transact(&forget).await);
                 }

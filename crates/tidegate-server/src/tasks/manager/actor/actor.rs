@@ -1,6 +1,7 @@
 use super::executor_registry::ExecutorRegistry;
 use super::lease_book::LeaseBook;
 use super::schedule::{Chore, Schedule};
+use super::shared_queue::SharedQueue;
 use super::task_book::TaskBook;
 use super::task_queue::TaskQueue;
 use crate::tasks::manager::background::{ExecutorCalls, LedgerCalls, StoreCalls};
@@ -40,6 +41,8 @@ pub struct Actor<S, L> {
     pub(super) draining: bool,
     /// Workers that dial, if the manager has a port for them.
     pub(super) hub: Option<Arc<WorkerHub>>,
+    /// With a queue that belongs to nobody: this manager's part in it.
+    pub(super) shared: Option<SharedQueue>,
     schedule: Schedule,
 }
 
@@ -68,7 +71,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             queue: TaskQueue::new(settings.placement),
             executors: ExecutorRegistry::new(targets),
             leases: LeaseBook::default(),
-            store: StoreCalls::new(store, events.clone()),
+            store: StoreCalls::new(store, events.clone(), settings.claims),
             ledger: LedgerCalls::new(ledger, events.clone()),
             calls: ExecutorCalls::new(events.clone()),
             meters,
@@ -76,6 +79,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             rng: Rng::from_process(),
             draining: false,
             hub,
+            shared: settings.claims.then(SharedQueue::default),
             schedule: Schedule::new(&settings, Instant::now()),
             settings,
         }
@@ -94,6 +98,10 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         self.probe_local();
         self.adopt();
         self.watch_ledger();
+        if self.shared.is_some() {
+            self.store.watch_hints();
+            self.store.read_queue();
+        }
         loop {
             let wake = self.next_wake();
             tokio::select! {
@@ -126,23 +134,28 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             }
             self.do_chores();
             self.dispatch();
-            if self.draining && self.may_end(until) {
-                return;
+            if self.draining {
+                self.drain_shared();
+                if self.may_end(until) {
+                    return;
+                }
             }
         }
     }
 
     fn next_wake(&self) -> Instant {
         let tick = Instant::now() + TICK;
-        self.queue.next_wake().map_or(tick, |at| at.min(tick))
+        let claim = self.shared.as_ref().and_then(|shared| self.queue.next_claim(&shared.claims));
+        self.queue.next_wake().into_iter().chain(claim).fold(tick, Instant::min)
     }
 
-    /// True when a shutdown need not wait: executions elsewhere go on and are found by the next process, local
-    /// ones end with this one.
+    /// True when a shutdown need not wait: executions elsewhere go on and are found by the next process or another
+    /// manager, local ones end with this one.
     fn may_end(&self, until: Option<Instant>) -> bool {
         let mut running = self.tasks.iter().filter_map(|entry| entry.executor());
         let busy = running.any(|executor| self.executors.is_local(executor));
-        !busy && !self.tasks.has_submissions() || until.is_some_and(|until| Instant::now() >= until)
+        let pending = busy || self.tasks.has_submissions() || self.is_handing_over();
+        !pending || until.is_some_and(|until| Instant::now() >= until)
     }
 
     fn do_chores(&mut self) {
@@ -151,6 +164,9 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             match chore {
                 Chore::Probe => {
                     self.probe();
+                    if self.shared.is_some() {
+                        self.store.read_queue();
+                    }
                     self.set_gauges();
                 }
                 Chore::RenewLeases => self.renew_leases(),
@@ -167,6 +183,10 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
     fn adopt(&self) {
         let room = self.settings.tasks_max.saturating_sub(self.tasks.total());
         self.store.adopt(self.settings.owner.clone(), self.settings.lease, room);
+        self.take_over();
+        if self.settings.shared_store && self.shared.is_none() && !self.draining {
+            self.store.adopt_queued(self.settings.owner.clone(), room);
+        }
     }
 
     /// Publishes the gauges.
@@ -185,6 +205,12 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                     oldest_ms = oldest_ms.min(record.state.queued_ms);
                 }
             }
+        }
+        if let Some(shared) = &self.shared {
+            for (waiting, more) in gauges.waiting.iter_mut().zip(shared.depth.waiting) {
+                *waiting += more;
+            }
+            oldest_ms = oldest_ms.min(shared.depth.oldest_ms.unwrap_or(u64::MAX));
         }
         if oldest_ms != u64::MAX {
             gauges.oldest_queued = Duration::from_millis(now_ms().saturating_sub(oldest_ms));

@@ -45,7 +45,9 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 return;
             }
         };
-        let mut state = TaskState::submitted(&self.settings.owner, now_ms());
+        // Whoever claims it owns it.
+        let owner = if self.shared.is_some() { "" } else { &self.settings.owner };
+        let mut state = TaskState::submitted(owner, now_ms());
         state.client = submit.client;
         let record = TaskRecord { id, spec: Arc::new(spec), state };
         let bytes = self.tasks.begin_submission(&record);
@@ -75,7 +77,8 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         }
         let unknown = |known| TaskError::UnknownRuntime { given: spec.runtime.clone(), known };
         let runtime = self.executors.find_runtime(&spec.runtime).map_err(unknown)?;
-        let tasks = self.tasks.total();
+        let elsewhere = self.shared.as_ref().map_or(0, |shared| shared.live());
+        let tasks = self.tasks.total().max(usize::try_from(elsewhere).unwrap_or(usize::MAX));
         let bytes = self.tasks.total_bytes() + spec.bytes();
         if tasks >= self.settings.tasks_max || bytes > self.settings.memory_bytes {
             let retry_after = self.queue.retry_after();

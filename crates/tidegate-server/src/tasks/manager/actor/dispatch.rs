@@ -11,7 +11,12 @@ use tidegate::tasks::{TaskRecord, TaskStore};
 impl<S: TaskStore, L: Ledger> Actor<S, L> {
     /// Sends queued tasks to executors with free slots.
     pub(super) fn dispatch(&mut self) {
-        if !self.draining {
+        if self.draining {
+            return;
+        }
+        if self.shared.is_some() {
+            self.claim();
+        } else {
             let orders = self.queue.orders(&self.rng);
             self.obey_all(orders);
         }
@@ -37,7 +42,11 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
     }
 
     /// Begins an attempt, which owns the task's state from now on.
-    fn begin_attempt(&mut self, ticket: Ticket, executor: ExecutorId) -> Option<Attempt<S>> {
+    pub(super) fn begin_attempt(
+        &mut self,
+        ticket: Ticket,
+        executor: ExecutorId,
+    ) -> Option<Attempt<S>> {
         let (executor, link) = self.executors.link(executor)?;
         let entry = self.tasks.get_mut(ticket)?;
         let (cancel, reservation) = entry.begin_attempt(executor.clone());

@@ -23,6 +23,15 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             }
             Event::Listed { page, status, reply } => self.listed(page, status, reply),
             Event::Adopted(records) => records.into_iter().for_each(|record| self.adopted(record)),
+            Event::Claimed(claimed) => self.claimed(claimed),
+            Event::GivenBack => self.given_back(),
+            Event::HandedOver => self.handed_over(),
+            Event::Hinted(hint) => self.hinted(hint),
+            Event::QueueRead { depth, live } => {
+                if let Some(shared) = &mut self.shared {
+                    shared.read(depth, live);
+                }
+            }
             Event::LeaseAnswered { ticket, answer } => self.lease_answered(ticket, answer),
             Event::LedgerChanged => {
                 let orders = self.queue.ledger_changed();
@@ -37,7 +46,10 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                     entry.end_attempt(*state);
                 }
                 self.answered(ticket, answer);
-                self.cancel_if_requested(ticket);
+                match self.shared {
+                    Some(_) => self.leave_to_others(ticket),
+                    None => self.cancel_if_requested(ticket),
+                }
             }
             Event::StateChanged { ticket, state } => self.state_changed(ticket, *state),
             Event::OutputWritten { ticket, attempt, chunks } => {
@@ -73,8 +85,13 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         let response = match submission {
             Ok(Submission::New) => {
                 self.meters.submitted(record.spec.priority);
-                if let Some(ticket) = self.tasks.insert(record.clone()) {
-                    self.queue.push(ticket, &record);
+                match &mut self.shared {
+                    Some(shared) => shared.submitted(),
+                    None => {
+                        if let Some(ticket) = self.tasks.insert(record.clone()) {
+                            self.queue.push(ticket, &record);
+                        }
+                    }
                 }
                 Ok((self.view(&record), true))
             }
@@ -83,8 +100,9 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 Err(TaskError::IdInUse(record.id))
             }
             Ok(Submission::Same(stored)) => {
-                // A submission whose response was lost may have persisted it; then this manager must adopt it.
-                let own = *stored.state.owner == *self.settings.owner;
+                // A submission whose response was lost may have persisted it; then this manager must adopt it. Not
+                // where it claims: there it may own the task by a claim that is on its way here.
+                let own = self.shared.is_none() && *stored.state.owner == *self.settings.owner;
                 if own && !stored.state.status.is_over() && self.tasks.ticket(&stored.id).is_none()
                 {
                     self.adopted(stored.clone());
@@ -96,7 +114,9 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             Err(StoreError::Refused(why)) => Err(TaskError::Refused(why)),
             Err(error) => {
                 // The store may have persisted it all the same.
-                self.store.read_again(record.id, self.settings.owner.clone());
+                if self.shared.is_none() {
+                    self.store.read_again(record.id, self.settings.owner.clone());
+                }
                 Err(TaskError::Store(error.to_string()))
             }
         };
@@ -127,6 +147,10 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
 
     /// Takes over a task of an earlier process, or of a manager that is gone: queues it, or resumes its attempt.
     fn adopted(&mut self, mut record: TaskRecord) {
+        if self.shared.is_some() && record.state.is_waiting() {
+            // Of a process that kept a queue of its own.
+            return self.give_back(record);
+        }
         if record.state.assignment.is_none() {
             // The process before may have sent one more attempt than it persisted: that number is not used again.
             record.state.skip_attempt();
@@ -202,6 +226,7 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         let Some(state) = state else {
             self.meters.abandoned();
             if let Some(record) = self.tasks.remove(ticket) {
+                self.begin_kept(&record.id);
                 self.store.read_again(record.id, self.settings.owner.clone());
             }
             return;
@@ -217,6 +242,9 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
                 self.meters.retried(RetryCause::Lost);
             }
             self.notify_status(ticket);
+            if self.shared.is_some() {
+                return self.leave_to_others(ticket);
+            }
             self.queue.push(ticket, &record);
             return self.cancel_if_requested(ticket);
         }

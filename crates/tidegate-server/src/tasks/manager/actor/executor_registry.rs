@@ -94,6 +94,12 @@ impl ExecutorRegistry {
         }
     }
 
+    /// Names of the executors that other managers may know too: those with a URL.
+    pub(super) fn remote_names(&self) -> Vec<String> {
+        let remote = self.executors.iter().filter(|executor| !executor.url.is_empty());
+        remote.map(|executor| executor.url.clone()).collect()
+    }
+
     /// True when the executor of that name ends with this process.
     pub(super) fn is_local(&self, name: &str) -> bool {
         let find = |executor: &&KnownExecutor| &*executor.name == name;

@@ -3,6 +3,7 @@
 //! Must not wait for a store, a ledger or an executor.
 
 mod actor;
+mod claiming;
 mod commands_in;
 mod dispatch;
 mod events_in;
@@ -11,6 +12,7 @@ mod lease_book;
 mod leasing;
 mod runtime_ids;
 mod schedule;
+mod shared_queue;
 mod task_book;
 mod task_queue;
 mod workers;

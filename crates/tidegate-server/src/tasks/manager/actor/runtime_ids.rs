@@ -28,6 +28,11 @@ impl RuntimeIds {
         RuntimeId(u16::try_from(at).unwrap_or(u16::MAX))
     }
 
+    /// The name of an id.
+    pub(super) fn name(&self, id: RuntimeId) -> Option<&str> {
+        self.names.get(usize::from(id.0)).map(String::as_str)
+    }
+
     /// The runtimes that an executor reports.
     pub(super) fn serves(&mut self, report: &CapacityReport) -> ExecutorRuntimes {
         match report.runtimes.is_empty() {

@@ -95,6 +95,12 @@ impl TaskBook {
         self.entries.values()
     }
 
+    /// Tasks with an attempt at an executor of which `at` holds.
+    pub(super) fn tickets_at(&self, at: impl Fn(&str) -> bool) -> impl Iterator<Item = Ticket> {
+        let has = move |entry: &TaskEntry| entry.executor().is_some_and(&at);
+        self.entries.iter().filter(move |(_, entry)| has(entry)).map(|(ticket, _)| *ticket)
+    }
+
     /// Tasks in the book, without submissions on their way to the store.
     pub(super) fn len(&self) -> usize {
         self.entries.len()

@@ -5,8 +5,8 @@ use crate::tasks::manager::unix_time::now_ms;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tidegate::capacity::{
-    Dispatcher, ExecutorAnswer, ExecutorId, LeaseAnswer, Order, Placement, QueuePosition, Ticket,
-    WaitEstimate,
+    Claims, Dispatcher, ExecutorAnswer, ExecutorId, Fleet, LeaseAnswer, Order, Placement,
+    QueuePosition, RuntimeId, Ticket, WaitEstimate,
 };
 use tidegate::rng::Rng;
 use tidegate::tasks::TaskRecord;
@@ -133,6 +133,28 @@ impl TaskQueue {
         let position = QueuePosition { priority: record.spec.priority, seq: 0 };
         let runtime = self.runtimes.id(&record.spec.runtime);
         self.dispatcher.resume(ticket, executor, position, runtime);
+    }
+
+    /// Counts a task that was claimed for an executor's slot, and is being sent there.
+    pub(super) fn claimed(&mut self, ticket: Ticket, executor: ExecutorId, record: &TaskRecord) {
+        let position = QueuePosition { priority: record.spec.priority, seq: 0 };
+        let runtime = self.runtimes.id(&record.spec.runtime);
+        self.dispatcher.claimed(ticket, executor, position, runtime);
+    }
+
+    /// Known state of the executors.
+    pub(super) fn fleet(&self) -> &Fleet {
+        self.dispatcher.fleet()
+    }
+
+    /// Names of runtimes.
+    pub(super) fn runtime_names(&self, ids: &[RuntimeId]) -> Vec<String> {
+        ids.iter().filter_map(|id| self.runtimes.name(*id)).map(str::to_owned).collect()
+    }
+
+    /// Time at which there may be a claim to make.
+    pub(super) fn next_claim(&self, claims: &Claims) -> Option<Instant> {
+        claims.next_wake(self.fleet(), self.now()).map(|at| self.started + at)
     }
 
     /// Counter of this manager's changes to an executor's slots, to be taken before a probe.

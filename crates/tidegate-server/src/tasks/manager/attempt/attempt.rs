@@ -34,6 +34,10 @@ pub struct Attempt<S> {
     env_key: Option<Arc<EnvKey>>,
     /// Other managers may request a cancellation through the store.
     pub(super) shared_store: bool,
+    /// Name of this manager.
+    owner: Box<str>,
+    /// The task belongs to nobody as soon as it waits again.
+    claims: bool,
     /// Version of the state in the store.
     pub(super) persisted_version: u64,
     /// State that the store may have: it failed while this was written.
@@ -94,6 +98,8 @@ impl<S: TaskStore> Attempt<S> {
             output_bytes_max: settings.output_bytes_max,
             env_key: settings.env_key.clone(),
             shared_store: settings.shared_store,
+            owner: settings.owner.as_str().into(),
+            claims: settings.claims,
             uncertain: None,
         }
     }
@@ -105,7 +111,21 @@ impl<S: TaskStore> Attempt<S> {
 
     /// Sends the attempt, and polls it to its end.
     pub async fn run(mut self) {
-        let state = match self.send().await {
+        let sent = match self.dispatch().await {
+            None => self.send().await,
+            Some(sent) => sent,
+        };
+        self.follow(sent).await;
+    }
+
+    /// Sends an attempt that was persisted by the claim of its task, and polls it to its end.
+    pub async fn run_claimed(mut self) {
+        let sent = self.send().await;
+        self.follow(sent).await;
+    }
+
+    async fn follow(mut self, sent: Sent) {
+        let state = match sent {
             Sent::Accepted => self.poll_to_end().await,
             Sent::Ended(ending) => self.end(ending, Vec::new(), Duration::ZERO).await,
             Sent::Cancelled => Some(self.record.state.clone()),
@@ -141,6 +161,9 @@ impl<S: TaskStore> Attempt<S> {
             Ok(mut next) => {
                 // Several steps may be persisted as one.
                 next.version = self.persisted_version + 1;
+                if self.claims {
+                    next.release();
+                }
                 self.record.state = next;
                 true
             }
@@ -198,13 +221,14 @@ impl<S: TaskStore> Attempt<S> {
         stored.cancel_requested
             && !stored.status.is_over()
             && stored.version > self.persisted_version
-            && stored.owner == self.record.state.owner
+            && stored.owner == self.owner
             && stored.attempt <= self.record.state.attempt
     }
 
-    async fn send(&mut self) -> Sent {
+    /// Persists that the attempt is about to be sent, if it must be. Returns the result if it must not be sent.
+    async fn dispatch(&mut self) -> Option<Sent> {
         if !self.apply(&TaskEvent::Dispatching { executor: self.executor.clone() }) {
-            return Sent::Abandoned;
+            return Some(Sent::Abandoned);
         }
         // A local executor ends with this process, and the next process reuses no attempt number that this one may
         // have used. So the attempt need not be persisted before it is sent, unless another manager may take the
@@ -212,11 +236,17 @@ impl<S: TaskStore> Attempt<S> {
         if !self.link.is_local() || self.shared_store {
             match self.persist(None, Durability::Process, Some(TRIES_BEFORE_SENDING)).await {
                 Persisted::Yes => {}
-                Persisted::Overtaken(_) => return Sent::Abandoned,
+                Persisted::Overtaken(_) => return Some(Sent::Abandoned),
                 // Persisted or not: the next step starts from either.
-                Persisted::Failed(_) => return self.return_to_queue(ExecutorAnswer::Gone).await,
+                Persisted::Failed(_) => {
+                    return Some(self.return_to_queue(ExecutorAnswer::Gone).await);
+                }
             }
         }
+        None
+    }
+
+    async fn send(&mut self) -> Sent {
         let body = match self.execute_body() {
             Ok(body) => body,
             Err(error) => return self.refuse(error.to_string()).await,

@@ -4,6 +4,7 @@
 
 mod executor_calls;
 mod ledger_calls;
+mod shared_queue;
 mod store_calls;
 
 pub use executor_calls::ExecutorCalls;

@@ -22,6 +22,8 @@ const READ_AGAIN_MAX: Duration = Duration::from_secs(30);
 const ADOPT_PAGE: usize = 500;
 /// Ended tasks deleted at once.
 const PURGE_PAGE: usize = 1_000;
+/// Tasks ahead of a queued one that are counted.
+const AHEAD_MAX: u64 = 1_000;
 /// Tries to leave a cancellation request in the store while the task's owner changes it.
 const CANCEL_TRIES: u32 = 8;
 
@@ -29,19 +31,25 @@ const CANCEL_TRIES: u32 = 8;
 pub struct StoreCalls<S> {
     store: Arc<S>,
     events: mpsc::Sender<Event>,
+    /// Waiting tasks belong to nobody.
+    claims: bool,
 }
 
 // === impl StoreCalls ===
 
 impl<S: TaskStore> StoreCalls<S> {
     /// Calls that report to `events`.
-    pub fn new(store: Arc<S>, events: mpsc::Sender<Event>) -> Self {
-        Self { store, events }
+    pub fn new(store: Arc<S>, events: mpsc::Sender<Event>, claims: bool) -> Self {
+        Self { store, events, claims }
     }
 
     /// The store.
     pub fn store(&self) -> &Arc<S> {
         &self.store
+    }
+
+    pub(super) fn events(&self) -> &mpsc::Sender<Event> {
+        &self.events
     }
 
     /// Persists a submission. `bytes` is the memory accounted for it.
@@ -58,7 +66,8 @@ impl<S: TaskStore> StoreCalls<S> {
     pub fn get(&self, id: TaskId, reply: Reply<TaskView>) {
         let store = Arc::clone(&self.store);
         tokio::spawn(async move {
-            let _ = reply.send(find(&*store, &id).await.map(|record| TaskView::of(&record)));
+            let view = async { Ok(queued_view(&*store, &find(&*store, &id).await?).await) };
+            let _ = reply.send(view.await);
         });
     }
 
@@ -95,7 +104,7 @@ impl<S: TaskStore> StoreCalls<S> {
             let watch = async {
                 let record = find(&*store, &id).await?;
                 let output = output(&*store, &id).await?;
-                Ok(TaskWatch::new(TaskView::of(&record), output, None))
+                Ok(TaskWatch::new(queued_view(&*store, &record).await, output, None))
             };
             let _ = reply.send(watch.await);
         });
@@ -167,11 +176,14 @@ impl<S: TaskStore> StoreCalls<S> {
 
     /// Ends an attempt as lost when its lease is over.
     pub fn lose_after(&self, lease: Duration, ticket: Ticket, record: TaskRecord) {
-        let (store, events) = (Arc::clone(&self.store), self.events.clone());
+        let (store, events, claims) = (Arc::clone(&self.store), self.events.clone(), self.claims);
         tokio::spawn(async move {
             sleep(lease).await;
             let event = TaskEvent::Lost { attempt: record.state.attempt };
-            let Ok(state) = record.state.after(&event, &record.spec, now_ms()) else { return };
+            let Ok(mut state) = record.state.after(&event, &record.spec, now_ms()) else { return };
+            if claims {
+                state.release();
+            }
             let persisted =
                 persist(&*store, &record.id, &state, None, Durability::Power, None).await;
             let state = matches!(persisted, Persisted::Yes).then(|| Box::new(state));
@@ -181,7 +193,7 @@ impl<S: TaskStore> StoreCalls<S> {
 
     /// Reads a task again that somebody else has changed, and adopts it if `owner` still owns it.
     pub fn read_again(&self, id: TaskId, owner: String) {
-        let (store, events) = (Arc::clone(&self.store), self.events.clone());
+        let (store, events, claims) = (Arc::clone(&self.store), self.events.clone(), self.claims);
         tokio::spawn(async move {
             let mut pause = READ_AGAIN_FIRST;
             while !events.is_closed() {
@@ -191,7 +203,9 @@ impl<S: TaskStore> StoreCalls<S> {
                 match store.get(&id).await {
                     Ok(Some(record)) => {
                         let state = &record.state;
-                        if *state.owner == *owner && !state.status.is_over() {
+                        // It may be claimed again, and the answer on its way here.
+                        let on_its_way = claims && state.status == TaskStatus::Queued;
+                        if *state.owner == *owner && !state.status.is_over() && !on_its_way {
                             let _ = events.send(Event::Adopted(vec![record])).await;
                         }
                         return;
@@ -241,6 +255,18 @@ async fn request_cancel<S: TaskStore>(store: &S, id: &TaskId) -> Result<TaskView
 async fn find<S: TaskStore>(store: &S, id: &TaskId) -> Result<TaskRecord, TaskError> {
     let found = store.get(id).await.map_err(unavailable)?;
     found.ok_or_else(|| TaskError::NotFound(id.clone()))
+}
+
+/// The view of a task with its position in a queue that belongs to nobody.
+async fn queued_view<S: TaskStore>(store: &S, record: &TaskRecord) -> TaskView {
+    let mut view = TaskView::of(record);
+    if record.state.is_waiting() {
+        // One more tells whether there are more. Without an answer the view is worth sending all the same.
+        let ahead = store.queue_position(&record.id, AHEAD_MAX + 1).await.ok().flatten();
+        view.queue_position = ahead.map(|ahead| ahead.min(AHEAD_MAX));
+        view.queue_position_at_least = ahead.is_some_and(|ahead| ahead > AHEAD_MAX);
+    }
+    view
 }
 
 async fn output<S: TaskStore>(store: &S, id: &TaskId) -> Result<Vec<OutputChunk>, TaskError> {

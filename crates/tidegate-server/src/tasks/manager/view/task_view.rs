@@ -64,6 +64,9 @@ pub struct TaskView {
     /// Queue position while it is queued: tasks that are dispatched before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_position: Option<u64>,
+    /// More tasks than `queue_position` are ahead: with a store that managers share they are counted up to 1,000.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub queue_position_at_least: bool,
     /// Time in the queue so far, while it is queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_age_ms: Option<u64>,
@@ -144,6 +147,7 @@ impl TaskView {
             started_ms: state.started_ms,
             ended_ms: state.ended_ms,
             queue_position: None,
+            queue_position_at_least: false,
             queue_age_ms: queued.then(|| now_ms().saturating_sub(state.queued_ms)),
             estimated_wait_ms: None,
             not_before_ms: state.not_before_ms,
