@@ -150,7 +150,7 @@ impl<T> PoolQueue<T> {
         }
         let (service, first_byte) = (self.estimate.service(), self.estimate.first_byte());
         let band = band(arrival.priority);
-        if !self.queue.most_urgent().is_some_and(|first| first <= arrival.priority) {
+        if self.queue.most_urgent().is_none_or(|first| first > arrival.priority) {
             self.refusing_since[band] = None;
         }
         let standing = self.refusing_since[band].map(|since| now.saturating_sub(since));
