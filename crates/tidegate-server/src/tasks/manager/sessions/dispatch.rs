@@ -155,3 +155,56 @@ pub(super) fn outgoing_config(workers_max: usize) -> OutgoingConfig {
         ..OutgoingConfig::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::session::{FrameReader, FrameWriter};
+    use tidegate::outbox::OutgoingRequestManager;
+    use tokio::io::{DuplexStream, duplex};
+
+    /// A connected worker whose connection takes this many bytes that it has not read.
+    async fn connect(roster: &Roster, name: &str, bytes: usize) -> DuplexStream {
+        let (ours, theirs) = duplex(bytes);
+        let session = roster.find_or_add(name).expect("room");
+        *session.control.lock().await = Some((1, FrameWriter::new(ours)));
+        theirs
+    }
+
+    #[tokio::test]
+    async fn the_queue_of_the_worker_used_least_recently_makes_room_and_one_in_use_does_not() {
+        let roster = Arc::new(Roster::default());
+        let mut peers = Vec::new();
+        for (name, bytes) in [("stuck", 8), ("old", 4_096), ("new", 4_096), ("newer", 4_096)] {
+            peers.push(connect(&roster, name, bytes).await);
+        }
+        let transport = WorkerTransport { roster };
+        let (outgoing, _hand_back) =
+            OutgoingRequestManager::new(transport, outgoing_config(3)).expect("valid");
+        let outgoing = Arc::new(outgoing);
+        let cancel = |id: &str| ToWorker::Cancel(id.to_owned());
+        let (stuck, control) = (WorkerName::new("stuck"), MessageClass::Control);
+        // Its write goes on for as long as the worker does not read.
+        outgoing
+            .enqueue(&stuck, control, cancel("longer than its connection takes"))
+            .expect("room");
+        for name in ["old", "new"] {
+            outgoing.send(&WorkerName::new(name), control, cancel(name)).await.expect("sent");
+        }
+        let newer = WorkerName::new("newer");
+        outgoing.send(&newer, control, cancel("now")).await.expect("there is room");
+        assert_eq!((outgoing.totals().destinations, outgoing.totals().evicted), (3, 1));
+        assert!(
+            outgoing.stats_of(&WorkerName::new("old")).is_none(),
+            "it was used before the others"
+        );
+        assert!(outgoing.stats_of(&stuck).is_some(), "it has a message");
+        let mut reader = FrameReader::new(peers.pop().expect("connected"));
+        let ids: Vec<String> = reader.next_of(FrameKind::Cancel).await.expect("a frame");
+        assert_eq!(ids, ["now"]);
+        // What the stuck worker was sent arrives once it reads.
+        let mut reader = FrameReader::new(peers.swap_remove(0));
+        let ids: Vec<String> = reader.next_of(FrameKind::Cancel).await.expect("a frame");
+        assert_eq!(ids, ["longer than its connection takes"]);
+    }
+}
