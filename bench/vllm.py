@@ -114,6 +114,15 @@ def install():
 # === servers and gateways ===
 
 
+def start_mock(directory, port):
+    """Starts a server without vLLM, for the smoke form: it shows that the rest of this script works."""
+    argv = [
+        *(tidegate_binary("debug"), "mock", "--listen", f"127.0.0.1:{port}", "--model", "m"),
+        *("--max-running", SEQUENCES, "--kv-blocks", BLOCKS, "--block-size", BLOCK_TOKENS),
+    ]
+    return Process(argv, directory / f"mock-{port}.log")
+
+
 def start_server(directory, model, port):
     argv = [
         *(venv() / "bin" / "vllm", "serve", model, "--load-format", "dummy", "--dtype", "bfloat16"),
@@ -128,16 +137,16 @@ def start_server(directory, model, port):
     return Process(argv, directory / f"vllm-{port}.log", env=env)
 
 
-def start_gateway(directory, name, flags, servers):
+def start_gateway(binary, directory, name, flags, servers):
     port, admin = free_ports(2)
     upstreams = [arg for server in servers for arg in ("--upstream", f"http://127.0.0.1:{server}")]
     argv = [
-        *(tidegate_binary(), "up", *upstreams, "--listen", f"127.0.0.1:{port}"),
+        *(binary, "up", *upstreams, "--listen", f"127.0.0.1:{port}"),
         *("--admin-listen", f"127.0.0.1:{admin}", "--state-folder", directory / f"state-{name}", *flags),
     ]
     process = Process(argv, directory / f"gateway-{name}.log".replace(" ", "-"))
     wait_until(lambda: status_of(admin) is not None, process, "the gateway's first answer")
-    return process, port, admin
+    return process, port
 
 
 def under_way(server):
@@ -252,16 +261,19 @@ def row(name, load, seen, capacity):
 
 
 def measure(options, directory):
-    model = directory / "model"
-    python = venv() / "bin" / "python"
-    subprocess.run([python, "-c", MAKE_MODEL, model, str(options.layers)], check=True, capture_output=True)
     servers = free_ports(SERVERS)
     lines, wrong = [], []
     with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(start_server(directory, model, port)) for port in servers]
+        if options.smoke:
+            processes = [stack.enter_context(start_mock(directory, port)) for port in servers]
+        else:
+            model = directory / "model"
+            python = venv() / "bin" / "python"
+            subprocess.run([python, "-c", MAKE_MODEL, model, str(options.layers)], check=True, capture_output=True)
+            processes = [stack.enter_context(start_server(directory, model, port)) for port in servers]
         for port, process in zip(servers, processes, strict=True):
             wait_until(lambda port=port: status_of(port) is not None, process, "vLLM's first answer", timeout_s=300)
-        asyncio.run(closed_loop(servers, SERVERS, 5))
+        asyncio.run(closed_loop(servers, SERVERS, min(options.seconds, 5)))
         capacity = asyncio.run(closed_loop(servers, SERVERS * SEQUENCES, options.seconds))
         lines.append(f"Capacity in a closed loop of {SERVERS * SEQUENCES} clients: {capacity:.2f} requests per second.\n")
         lines.append(
@@ -274,7 +286,9 @@ def measure(options, directory):
                 with contextlib.ExitStack() as gateway:
                     ports = servers
                     if CONTESTANTS[name] is not None:
-                        process, port, _ = start_gateway(directory, f"{name}-{load}", CONTESTANTS[name], servers)
+                        label = f"{name}-{load}"
+                        flags = CONTESTANTS[name]
+                        process, port = start_gateway(options.tidegate, directory, label, flags, servers)
                         gateway.enter_context(process)
                         ports = [port]
                     seen = asyncio.run(open_loop(ports, load * capacity, options.seconds))
@@ -296,13 +310,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=20, help="length of each measurement")
     parser.add_argument("--layers", type=int, default=8, help="layers of the model: more are slower")
     parser.add_argument("--only", nargs="+", choices=CONTESTANTS, help="these contestants alone")
+    parser.add_argument("--tidegate", type=Path, default=tidegate_binary(), help="the binary to measure")
     parser.add_argument("--write", type=Path, help="replace the section of this document")
     parser.add_argument("--report-only", action="store_true", help="exit with 0 also if a target is missed")
-    options = parse(parser, seconds=3, loads=[3])
+    options = parse(parser, seconds=1, loads=[3], only=["direct", "limit found"])
     exit_on_sigterm()
     if options.install:
         return install()
-    if not (venv() / "bin" / "vllm").exists():
+    if not options.smoke and not (venv() / "bin" / "vllm").exists():
         raise BenchError("vLLM is not installed: run bench/vllm.py --install (6 GB)")
     if options.write:
         split_at_markers(options.write, MARKERS)
