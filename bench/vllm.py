@@ -129,6 +129,8 @@ def start_server(directory, model, port):
         *("--host", "127.0.0.1", "--port", port, "--served-model-name", "m", "--max-num-seqs", SEQUENCES),
         *("--num-gpu-blocks-override", BLOCKS, "--block-size", BLOCK_TOKENS, "--max-model-len", 1024),
         *("--enforce-eager", "--no-enable-prefix-caching", "--disable-uvicorn-access-log"),
+        # Two processes of one server would wait for each other awake, on the cores of the other server.
+        *("--distributed-executor-backend", "uni"),
     ]
     env = {
         **{"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"},

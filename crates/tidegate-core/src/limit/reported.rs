@@ -88,12 +88,13 @@ impl Reported {
                 self.peak = Peak { began_s: now_s, now: smaller, before: 0 };
                 self.on_full(now_s, share(smaller));
             }
-        } else {
+        } else if waiting == 0 {
             (self.queued_reports, self.queued_running) = (0, 0);
             if let Some(limit) = busy_at {
                 self.on_room(now_s, limit, share(running));
             }
         }
+        // One that runs nothing while requests wait is at a standstill: that says nothing about its size.
         self.expires_s = now_s + VALID_S;
         self.limit != was
     }
@@ -243,6 +244,17 @@ mod tests {
             at_capacity += u32::from(report >= 20 && limit >= slots);
         }
         assert!(at_capacity >= 350, "{at_capacity} of 380");
+    }
+
+    #[test]
+    fn a_server_at_a_standstill_gets_no_more() {
+        let mut reported = Reported::default();
+        run(&mut reported, 0.0, 40, 8);
+        let limit = reported.limit().unwrap_or(0);
+        for report in 0..100 {
+            reported.on_report(10.0 + 0.25 * f64::from(report), 0, limit, 1, Some(limit));
+            assert_eq!(reported.limit(), Some(limit));
+        }
     }
 
     #[test]

@@ -149,10 +149,10 @@ impl<T> PoolQueue<T> {
             return refuse(arrival.item, NotQueuedReason::Disabled);
         }
         let (service, first_byte) = (self.estimate.service(), self.estimate.first_byte());
+        // Nothing waits in these bands, nor above them.
+        let empty = self.queue.most_urgent().map_or(self.refusing_since.len(), band);
+        self.refusing_since[..empty].fill(None);
         let band = band(arrival.priority);
-        if self.queue.most_urgent().is_none_or(|first| first > arrival.priority) {
-            self.refusing_since[band] = None;
-        }
         let standing = self.refusing_since[band].map(|since| now.saturating_sub(since));
         let target =
             self.config.target.of_standing(standing.unwrap_or_default(), service, first_byte);
@@ -374,6 +374,18 @@ mod tests {
         let accepted =
             (0..100).filter(|item| queue.arrive(Arrival::new(High, *item), 8, now).is_ok());
         assert_eq!(accepted.count(), 32);
+    }
+
+    #[test]
+    fn a_band_forgets_its_refusals_when_another_arrives_at_an_empty_queue() {
+        let mut queue = queue();
+        flood(&mut queue, NOW, 40, 24, false);
+        while queue.next(NOW, |_| Offer::Taken(())).is_some() {}
+        let now = NOW + Duration::from_secs(3);
+        assert!(queue.arrive(Arrival::new(High, 0), 8, now).is_ok());
+        let later = now + Duration::from_millis(10);
+        let accept = |item| queue.arrive(Arrival::new(Normal, item), 8, later).is_ok();
+        assert!((0..100).map(accept).filter(|is| *is).count() >= 24);
     }
 
     #[test]

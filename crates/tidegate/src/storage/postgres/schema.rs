@@ -56,6 +56,8 @@ impl Schema {
         }
         let transaction = client.transaction().await.map_err(failed)?;
         transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await.map_err(failed)?;
+        // A step may read all rows; cut off in the middle, it would be cut off at each start.
+        transaction.batch_execute("SET LOCAL statement_timeout = 0").await.map_err(failed)?;
         self.step(&transaction, shown, steps).await?;
         transaction.commit().await.map_err(failed)
     }

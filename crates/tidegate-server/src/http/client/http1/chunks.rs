@@ -81,10 +81,25 @@ impl ChunkScan {
         }
         let len = read.len().min(usize::try_from(self.size).unwrap_or(usize::MAX));
         self.size -= len as u64;
+        let piece = read_buffer::piece(read, len);
         if self.size == 0 {
             self.state = State::DataCr;
+            self.skip_line_end(read);
         }
-        Ok(Chunk::Data(read_buffer::piece(read, len)))
+        Ok(Chunk::Data(piece))
+    }
+
+    /// Steps over the end of a chunk's data that is here: alone it would look like more of the body, which goes
+    /// with the piece before it whether the client has room or not.
+    fn skip_line_end(&mut self, read: &mut BytesMut) {
+        for (state, byte, next) in
+            [(State::DataCr, b'\r', State::DataLf), (State::DataLf, b'\n', State::FirstDigit)]
+        {
+            if self.state == state && read.first() == Some(&byte) {
+                read.advance(1);
+                self.state = next;
+            }
+        }
     }
 
     fn step(&mut self, byte: u8) -> Result<State, Malformed> {
@@ -173,6 +188,19 @@ mod tests {
             }
         }
         Ok(None)
+    }
+
+    #[test]
+    fn a_whole_chunk_leaves_nothing_that_looks_like_more_of_the_body() {
+        let (mut scan, mut buffer) = (ChunkScan::default(), BytesMut::new());
+        for _ in 0..3 {
+            buffer.extend_from_slice(b"4\r\nbody\r\n");
+            assert!(matches!(scan.take(&mut buffer), Ok(Chunk::Data(data)) if data == "body"));
+            assert!(buffer.is_empty());
+        }
+        buffer.extend_from_slice(b"4\r\nbodyX");
+        assert!(matches!(scan.take(&mut buffer), Ok(Chunk::Data(_))));
+        assert!(scan.take(&mut buffer).is_err(), "the data was whole, what follows is not");
     }
 
     /// The same, whatever the size of the pieces.

@@ -29,6 +29,8 @@ pub struct Http1 {
     stream: Stream,
     /// Bytes that were read and not used. Without any it has no memory: the thread's connections share buffers.
     read: BytesMut,
+    /// True while `read` has memory of the thread's.
+    has_buffer: bool,
     read_size: usize,
     /// The most that the taker of the body has room for.
     room: usize,
@@ -58,6 +60,7 @@ impl Http1 {
         Self {
             stream,
             read: BytesMut::new(),
+            has_buffer: false,
             read_size: READ_FIRST,
             room: UPSTREAM_BUFFER_MAX,
             out: Vec::new(),
@@ -107,6 +110,8 @@ impl Http1 {
                     None => break,
                     Some(head) => {
                         if let Some(response) = self.answered(head)? {
+                            // Nobody may ask for a body that there is not.
+                            self.give_back();
                             return Poll::Ready(Ok(response));
                         }
                     }
@@ -153,9 +158,7 @@ impl Http1 {
     ) -> Poll<Option<Result<Frame<Bytes>, ClientError>>> {
         loop {
             let taken = self.take_piece();
-            if self.read.is_empty() {
-                read_buffer::give_back(&mut self.read);
-            }
+            self.give_back();
             match taken {
                 Ok(Some(piece)) => return Poll::Ready(piece.map(Ok)),
                 Ok(None) => {}
@@ -284,20 +287,26 @@ impl Http1 {
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.read.is_empty() {
             self.read = read_buffer::take();
+            self.has_buffer = true;
         } else if self.read.capacity() - self.read.len() < READ_MIN {
             self.read.reserve(self.read_size);
         }
         let size = self.read_size.min(self.room).max(READ_MIN);
         let mut room = (&mut self.read).limit(size);
         let polled = pin!(self.stream.read_buf(&mut room)).poll(cx);
-        if self.read.is_empty() {
-            read_buffer::give_back(&mut self.read);
-        }
+        self.give_back();
         let read = ready!(polled)?;
         if read == self.read_size {
             self.read_size = (2 * size).min(UPSTREAM_BUFFER_MAX);
         }
         Poll::Ready(Ok(read))
+    }
+
+    /// Gives an empty buffer back.
+    fn give_back(&mut self) {
+        if self.read.is_empty() && std::mem::take(&mut self.has_buffer) {
+            read_buffer::give_back(&mut self.read);
+        }
     }
 
     /// Reads at most this much of the body at once.

@@ -153,7 +153,9 @@ async fn receive(
             Ok(())
         }
         None => match &hub.settings.desk {
-            Some(desk) if preamble == JOIN_PREAMBLE => Ok(desk.serve(tcp, peer).await?),
+            Some(desk) if preamble == JOIN_PREAMBLE => {
+                joining.in_time(async { Ok(desk.serve(tcp, peer).await?) }).await
+            }
             _ => {
                 tracing::debug!(%peer, "no worker: expected `tidegate worker --manager`");
                 Ok(())
