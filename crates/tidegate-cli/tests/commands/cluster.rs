@@ -211,6 +211,28 @@ fn a_drained_worker_gets_nothing_also_after_a_restart_of_the_manager() {
     assert!(!is_ok && error.contains("no manager"), "{error}");
 }
 
+/// Else every member would show a drain that stops nothing.
+#[test]
+fn a_manager_refuses_to_drain_a_worker_that_dials_another() {
+    let cluster = Cluster::start(&[]);
+    let folder = &cluster.folder;
+    let made = succeeded(folder, &["cluster", "token", "manager", "--state-folder", "m"]);
+    let (join, udp) = (join_args(&made, "manager"), free_udp().to_string());
+    let args = ["manager", "--state-folder", "m2", "--node", "m2", "--join", join, "--udp", &udp];
+    let free = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+    let workers = ["--set", "workers.address=127.0.0.1:0"];
+    let second = Process::start(folder, &[&args[..], &free, &workers].concat());
+    within("it knows the worker", LIMIT, || cluster.member(&second, "w1")["state"] == "alive");
+    let admin = second.admin();
+    for what in ["drain", "undrain"] {
+        let (is_ok, error) = run(folder, &[what, "w1", "--admin", &admin]);
+        assert!(!is_ok && error.contains("drain it at the manager that it dials"), "{error}");
+    }
+    assert_eq!(cluster.member(&second, "w1")["draining"], false);
+    succeeded(folder, &["drain", "w1", "--admin", &cluster.manager.admin()]);
+    within("all know", LIMIT, || cluster.member(&second, "w1")["draining"] == true);
+}
+
 #[test]
 fn a_killed_worker_is_known_by_all_within_five_seconds() {
     let mut cluster = Cluster::start(&[]);

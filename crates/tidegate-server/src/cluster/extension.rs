@@ -35,6 +35,9 @@ pub trait MemberWorkers: Send + Sync {
     /// Loads by name; that of this node under its own.
     fn loads(&self, own: &str) -> BTreeMap<String, MemberLoad>;
 
+    /// True for a worker that this node has had a session with since its start.
+    fn knows(&self, worker: &str) -> bool;
+
     /// Stops or resumes the dispatch to a worker.
     fn set_draining<'a>(
         &'a self,
@@ -139,6 +142,11 @@ impl MembersExtension {
             Some(MemberRole::Worker) => {}
             Some(role) => return Err(MembersError::NoWorker { node: node.to_owned(), role }),
         }
+        // A drain of another manager's worker would be shown by every member, and stop nothing.
+        if !workers.knows(node) && !self.cluster.drains().iter().any(|drain| drain.node == node) {
+            let manager = self.cluster.node().node.clone();
+            return Err(MembersError::NoSession { node: node.to_owned(), manager });
+        }
         let note = self.cluster.set_drain(node, draining)?;
         workers.set_draining(node, draining).await;
         tracing::info!(node, draining, "drain set");
@@ -237,6 +245,9 @@ impl MembersExtension {
         let name = "tidegate_cluster_stalls_total";
         out.counter(name, "Stalls of this process after which its timers were armed again.")
             .value(counts.stalls);
+        let name = "tidegate_cluster_names_contested_total";
+        out.counter(name, "Claims of the name of this node by another, long after its start.")
+            .value(counts.names_contested);
     }
 }
 

@@ -27,6 +27,17 @@ pub enum MembersError {
         /// Its role.
         role: MemberRole,
     },
+    /// The worker has had no session with this manager: it dials another one, or is away since before the start.
+    #[error(
+        "worker {node} has had no session with {manager} since the start of {manager}: drain it at the manager that \
+         it dials, with --admin, or once it has joined again; nothing has changed"
+    )]
+    NoSession {
+        /// The worker.
+        node: String,
+        /// This manager.
+        manager: String,
+    },
     /// The node has no workers.
     #[error("this node is no manager: drain at the manager of the worker, with --admin")]
     NoManager,
@@ -49,6 +60,7 @@ impl MembersError {
             Self::Method(allowed) => (ErrorKind::MethodNotAllowed(allowed), "unknown_method"),
             Self::UnknownNode(_) => (ErrorKind::NotFound, "unknown_node"),
             Self::NoWorker { .. } => (ErrorKind::Unprocessable, "no_worker"),
+            Self::NoSession { .. } => (ErrorKind::Conflict, "no_session"),
             Self::NoManager => (ErrorKind::Conflict, "no_manager"),
             Self::CrossOrigin => (ErrorKind::Forbidden, "cross_origin"),
             Self::Files(_) => (ErrorKind::Unavailable, "not_persisted"),

@@ -105,6 +105,25 @@ fn a_clock_that_was_set_back_an_hour_locks_nobody_out() {
     });
 }
 
+/// A holder of the UDP key can claim any name with any generation. It must not end a node that runs by that.
+#[test]
+fn a_node_that_has_been_up_for_long_stays_although_another_claims_its_name() {
+    let _machine = shared();
+    let sides = Sides::default();
+    let [a] = members(&sides);
+    let folder = Member::start("n1", &[], &sides, keys(&[1])).crash(&sides);
+    // So that the claim of the one that starts later is the earlier one.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    let file = folder.path().join("cluster/manager/generation");
+    fs::write(&file, (now + 3_600_000).to_string()).unwrap();
+    let b = Member::start_in("n1", &[&a], &sides, keys(&[1]), folder);
+    // A claim takes 10 s, and counts as that of a copied folder in the first 30 s.
+    sleep(s(25));
+    let _claims = Member::start("n1", &[&a], &sides, keys(&[1]));
+    within("it is counted", s(60), || b.membership.counts().names_contested == 1);
+    assert!(b.refused.try_recv().is_err(), "it goes on");
+}
+
 #[test]
 fn the_second_node_of_a_name_is_refused_and_the_first_one_stays() {
     let _machine = shared();

@@ -98,8 +98,13 @@ impl<S: TaskStore> TaskStore for FailingStore<S> {
         self.call(self.store.beat(owner, ttl)).await
     }
 
-    async fn adopt(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
-        self.call(self.store.adopt(owner, limit)).await
+    async fn adopt(
+        &self,
+        owner: &str,
+        limit: usize,
+        others: bool,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        self.call(self.store.adopt(owner, limit, others)).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {

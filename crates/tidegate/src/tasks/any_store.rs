@@ -104,8 +104,13 @@ impl TaskStore for AnyTaskStore {
         delegate!(self, store => store.beat(owner, ttl).await)
     }
 
-    async fn adopt(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
-        delegate!(self, store => store.adopt(owner, limit).await)
+    async fn adopt(
+        &self,
+        owner: &str,
+        limit: usize,
+        others: bool,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        delegate!(self, store => store.adopt(owner, limit, others).await)
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {

@@ -86,6 +86,8 @@ pub trait TaskStore: Send + Sync + 'static {
 
     /// Takes over tasks that are not over and whose owner is gone, or is this manager from an earlier life: each
     /// is now this manager's by one more version of its state. The oldest first; call again until there are none.
+    /// Without `others` only those of its earlier lives: after an outage of the store the marks of managers that
+    /// live have run out as well. A folder has one manager, and everything in it is of an earlier life.
     ///
     /// # Errors
     ///
@@ -94,6 +96,7 @@ pub trait TaskStore: Send + Sync + 'static {
         &self,
         owner: &str,
         limit: usize,
+        others: bool,
     ) -> impl Future<Output = Result<Vec<TaskRecord>, StoreError>> + Send;
 
     /// Claims queued tasks that belong to nobody, by priority and in the order of submission: each is now this

@@ -157,6 +157,55 @@ fn a_claim_whose_answer_was_lost_is_found() {
     });
 }
 
+/// Else it would be the first of each claim, and nothing of the queue would ever run.
+#[test]
+fn a_damaged_task_keeps_no_other_from_being_claimed_or_adopted() {
+    run(async {
+        let server = Postgres::shared();
+        let url = server.url("schema=damaged_claims");
+        let store = connect(&url).await;
+        for name in ["bad", "a", "b"] {
+            submit(&store, queued(name, "sh", Normal)).await;
+        }
+        let config: tokio_postgres::Config = server.url("").parse().unwrap();
+        let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let update =
+            "UPDATE damaged_claims_tasks.tasks SET state = '{\"version\":' WHERE id = 'bad'";
+        assert_eq!(client.execute(update, &[]).await.unwrap(), 1);
+        let claimed = claim(&store, "m", &["e1"; 3]).await;
+        assert_eq!(short(&claimed), [("a", "e1"), ("b", "e1")]);
+        assert_eq!(claim(&store, "m", &["e1"; 3]).await, [], "it has left the queue");
+        assert!(store.get(&id("bad")).await.is_err(), "told to whoever asks");
+        let doubt = Claim { doubt: true, ..claim_of("m", vec![]) };
+        assert_eq!(short(&store.claim(doubt).await.unwrap().before), [("a", "e1"), ("b", "e1")]);
+        store.close().await;
+        let adopted = adopt_all(&connect(&url).await, "m", 10).await;
+        assert_eq!(short(&adopted), [("a", "e1"), ("b", "e1")]);
+    });
+}
+
+/// The marks of managers that live run out like those of others while the database is away.
+#[test]
+fn the_tasks_of_others_are_adopted_only_if_that_is_wanted() {
+    run(async {
+        let place = Place::postgres();
+        let [a, b] = [connect(&place.url).await, connect(&place.url).await];
+        for (store, owner, name) in [(&a, "a", "of-a"), (&b, "b", "of-b")] {
+            submit(store, queued(name, "sh", Normal)).await;
+            assert_eq!(claim(store, owner, &["e1"]).await.len(), 1);
+            store.beat(owner, Duration::ZERO).await.unwrap();
+        }
+        b.close().await;
+        let b = connect(&place.url).await;
+        let names = |page: Vec<TaskRecord>| -> Vec<_> {
+            page.iter().map(|record| record.id.to_string()).collect()
+        };
+        assert_eq!(names(b.adopt("b", 10, false).await.unwrap()), ["of-b"], "of an earlier life");
+        assert_eq!(names(b.adopt("b", 10, true).await.unwrap()), ["of-a"]);
+    });
+}
+
 #[test]
 fn a_retry_is_queued_when_its_time_has_come() {
     run(async {

@@ -199,7 +199,11 @@ async fn take(store: &impl TaskStore, model: &mut Model, step: &Step, what: &str
             assert_eq!(gone, model.forget(before_ms, *limit), "{what}");
         }
         Step::Adopt { limit } => {
-            assert_eq!(store.adopt(OWNER, *limit).await.unwrap(), model.adopt(*limit), "{what}");
+            assert_eq!(
+                store.adopt(OWNER, *limit, true).await.unwrap(),
+                model.adopt(*limit),
+                "{what}"
+            );
         }
         Step::Reopen => {}
     }

@@ -120,7 +120,7 @@ pub async fn names(
 pub async fn adopt_all(store: &impl TaskStore, owner: &str, limit: usize) -> Vec<TaskRecord> {
     let mut all = Vec::new();
     loop {
-        let page = store.adopt(owner, limit).await.unwrap();
+        let page = store.adopt(owner, limit, true).await.unwrap();
         assert!(page.len() <= limit);
         if page.is_empty() {
             return all;

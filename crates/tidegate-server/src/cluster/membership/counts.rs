@@ -20,6 +20,7 @@ pub(in crate::cluster) struct MembershipCounts {
     probes_answered: AtomicU64,
     suspicions: AtomicU64,
     stalls: AtomicU64,
+    names_contested: AtomicU64,
     pub(in crate::cluster) round_trips: Histogram,
 }
 
@@ -52,6 +53,8 @@ pub struct PacketCounts {
     pub suspicions: u64,
     /// Stalls of this process after which its timers were armed again.
     pub stalls: u64,
+    /// Other nodes that have claimed the name of this one since long after its start: 1 after the first.
+    pub names_contested: u64,
 }
 
 // === impl MembershipCounts ===
@@ -95,6 +98,10 @@ impl MembershipCounts {
         self.stalls.store(stalls, Ordering::Relaxed);
     }
 
+    pub(super) fn name_contested(&self) {
+        self.names_contested.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(in crate::cluster) fn view(&self) -> PacketCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         PacketCounts {
@@ -111,6 +118,7 @@ impl MembershipCounts {
             probes_answered: read(&self.probes_answered),
             suspicions: read(&self.suspicions),
             stalls: read(&self.stalls),
+            names_contested: read(&self.names_contested),
         }
     }
 }

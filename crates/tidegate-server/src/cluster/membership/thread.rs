@@ -27,6 +27,10 @@ const DATAGRAM_BYTES_MAX: usize = 2_048;
 const SEEK_PERIOD: Duration = Duration::from_secs(1);
 /// Time between two looks at what no packet and no timer brings: names and addresses.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
+/// Time after the start in which a node may lose its name. A copied folder shows in it. Later the claim of
+/// another is told and counted alone: a holder of the UDP key can claim any name, and must not end a node that
+/// runs by that.
+const NAME_LOSS_MAX: Duration = Duration::from_secs(30);
 /// Members that are down to which a node announces itself at once when it has come back.
 const DOWN_MAX: usize = 64;
 const COMMANDS_MAX: usize = 64;
@@ -378,6 +382,13 @@ impl Gossip {
         let Some(on_refused) = self.on_refused.take() else { return };
         let at = namesakes.first().map_or(id.address, |other| other.address);
         let node = &id.node;
+        if now > NAME_LOSS_MAX {
+            self.shared.counts.name_contested();
+            return tracing::error!(
+                %node, %at,
+                "another node claims the name of this one: a copied folder, or somebody has the UDP key"
+            );
+        }
         on_refused(format!(
             "a node named {node} is up at {at} since before this one: each node needs a name of its own; let this \
              one join anew, with another --node"

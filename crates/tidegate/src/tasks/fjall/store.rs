@@ -110,7 +110,12 @@ impl TaskStore for FjallTaskStore {
         check_owner(owner)
     }
 
-    async fn adopt(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
+    async fn adopt(
+        &self,
+        owner: &str,
+        limit: usize,
+        _: bool,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
         check_owner(owner)?;
         let owner = owner.into();
         self.writer.ask(|reply| Request::Adopt { owner, limit, reply }).await

@@ -23,8 +23,10 @@ const ADOPT: &str = "WITH gone AS ( \
     RETURNING task.id, task.version, task.owner, task.state, \
         CASE WHEN claimed THEN executor END, spec, task.seq";
 
-/// The condition of [`ADOPT`], and that of queued tasks which belong to nobody.
+/// The condition of [`ADOPT`], that of the owner's earlier lives alone, and that of queued tasks which belong to
+/// nobody.
 const OF_THE_GONE: &str = "((owner = $1 AND life <> $2) OR owner IN (SELECT owner FROM gone))";
+const OWN: &str = "owner = $1 AND life <> $2";
 const QUEUED: &str = "status = 0 AND owner = '' AND executor IS NULL";
 
 const FORGET: &str = "WITH gone AS ( \
@@ -43,8 +45,18 @@ const FORGET: &str = "WITH gone AS ( \
 pub(super) struct Adopt {
     pub(super) owner: String,
     pub(super) limit: i64,
-    /// Those that wait and belong to nobody, and no others.
-    pub(super) queued: bool,
+    pub(super) whose: Whose,
+}
+
+/// Former owner of tasks that are adopted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// The same owner in an earlier life.
+    Own,
+    /// The same owner in an earlier life, and owners that are gone.
+    OwnAndOfTheGone,
+    /// Nobody: those that wait.
+    Nobodys,
 }
 
 /// Deletes tasks that ended before a moment.
@@ -64,9 +76,10 @@ impl Work for Adopt {
         settings: &Settings,
         life: i64,
     ) -> Result<Vec<TaskRecord>, TransactionError> {
-        let statement = match self.queued {
-            true => ADOPT.replace(OF_THE_GONE, QUEUED),
-            false => ADOPT.to_owned(),
+        let statement = match self.whose {
+            Whose::Own => ADOPT.replace(OF_THE_GONE, OWN),
+            Whose::OwnAndOfTheGone => ADOPT.to_owned(),
+            Whose::Nobodys => ADOPT.replace(OF_THE_GONE, QUEUED),
         };
         let statement = settings.schema.sql(&statement);
         let parameters: [(&(dyn ToSql + Sync), Type); 3] =
@@ -74,7 +87,7 @@ impl Work for Adopt {
         let rows = transaction.query_typed(&statement, &parameters).await;
         let mut rows = rows.map_err(|error| TransactionError::of(settings, &error))?;
         rows.sort_by_key(|row| row.get::<_, i64>(6));
-        Ok(rows.iter().map(read::record).collect::<Result<_, _>>()?)
+        Ok(read::readable(&rows))
     }
 }
 

@@ -66,14 +66,14 @@ impl Work for Claim {
             let statement = settings.schema.sql(CLAIMED);
             let parameters: [Parameter<'_>; 2] = [(&owner, Type::TEXT), (&life, Type::INT8)];
             let rows = transaction.query_typed(&statement, &parameters).await.map_err(failed)?;
-            claimed.before = rows.iter().map(read::record).collect::<Result<_, _>>()?;
+            claimed.before = read::readable(&rows);
         }
         let mut rows = Vec::new();
         for group in &self.groups {
             rows.extend(claim(transaction, settings, (&owner, life), group).await.map_err(failed)?);
         }
         rows.sort_by_key(|row| (row.get::<_, i16>(6), row.get::<_, i64>(7)));
-        claimed.tasks = rows.iter().map(read::record).collect::<Result<_, _>>()?;
+        claimed.tasks = read::readable(&rows);
         Ok(claimed)
     }
 }

@@ -80,6 +80,20 @@ pub(super) fn record(row: &Row) -> Result<TaskRecord, StoreError> {
     Ok(TaskRecord { state: state(row)?, id, spec })
 }
 
+/// The tasks of rows that are from now on somebody's. One that can't be read is left out: it has an owner and
+/// leaves the queue. If the transaction failed instead, it would keep all others in the queue as well.
+pub(super) fn readable(rows: &[Row]) -> Vec<TaskRecord> {
+    let read = |row: &Row| match record(row) {
+        Ok(record) => Some(record),
+        Err(error) => {
+            let task: &str = row.get(0);
+            tracing::error!(task, %error, "a task can't be read: nobody follows it any more");
+            None
+        }
+    };
+    rows.iter().filter_map(read).collect()
+}
+
 pub(super) async fn get(
     client: &Client,
     settings: &Settings,

@@ -1,4 +1,4 @@
-use super::adopt::{Adopt, Forget};
+use super::adopt::{Adopt, Forget, Whose};
 use super::hand_over::{HandOver, TakeOver};
 use super::hints::HintReceiver;
 use super::request::Request;
@@ -177,10 +177,16 @@ impl TaskStore for PostgresTaskStore {
         query(&self.heartbeat, ANSWER_MAX, beat).await
     }
 
-    async fn adopt(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
+    async fn adopt(
+        &self,
+        owner: &str,
+        limit: usize,
+        others: bool,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
         check_owner(owner)?;
         let limit = limit.clamp(1, ADOPT_MAX) as i64;
-        let adopt = Adopt { owner: escape(owner).into_owned(), limit, queued: false };
+        let whose = if others { Whose::OwnAndOfTheGone } else { Whose::Own };
+        let adopt = Adopt { owner: escape(owner).into_owned(), limit, whose };
         self.ask(|reply| Request::Adopt(adopt, reply)).await
     }
 
@@ -192,7 +198,7 @@ impl TaskStore for PostgresTaskStore {
     async fn adopt_queued(&self, owner: &str, limit: usize) -> Result<Vec<TaskRecord>, StoreError> {
         check_owner(owner)?;
         let limit = limit.clamp(1, ADOPT_MAX) as i64;
-        let adopt = Adopt { owner: escape(owner).into_owned(), limit, queued: true };
+        let adopt = Adopt { owner: escape(owner).into_owned(), limit, whose: Whose::Nobodys };
         self.ask(|reply| Request::Adopt(adopt, reply)).await
     }
 

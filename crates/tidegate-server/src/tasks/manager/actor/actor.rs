@@ -145,6 +145,10 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
 
     fn next_wake(&self) -> Instant {
         let tick = Instant::now() + TICK;
+        if self.draining {
+            // It dispatches nothing, so that what is due would stay due: the loop would never sleep.
+            return tick;
+        }
         let claim = self.shared.as_ref().and_then(|shared| self.queue.next_claim(&shared.claims));
         self.queue.next_wake().into_iter().chain(claim).fold(tick, Instant::min)
     }
@@ -179,12 +183,16 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
         }
     }
 
-    /// Adopts tasks of an earlier process of this manager, or of a manager that is gone.
+    /// Adopts tasks of an earlier process of this manager, or of a manager that is gone. While it drains it renews
+    /// its heartbeat alone: what it would adopt is what it hands over.
     fn adopt(&self) {
+        if self.draining {
+            return self.store.beat(self.settings.owner.clone(), self.settings.lease);
+        }
         let room = self.settings.tasks_max.saturating_sub(self.tasks.total());
         self.store.adopt(self.settings.owner.clone(), self.settings.lease, room);
         self.take_over();
-        if self.settings.shared_store && self.shared.is_none() && !self.draining {
+        if self.settings.shared_store && self.shared.is_none() {
             self.store.adopt_queued(self.settings.owner.clone(), room);
         }
     }
@@ -216,5 +224,71 @@ impl<S: TaskStore, L: Ledger> Actor<S, L> {
             gauges.oldest_queued = Duration::from_millis(now_ms().saturating_sub(oldest_ms));
         }
         self.meters.set_gauges(gauges);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::execution::CapacityReport;
+    use crate::tasks::manager::actor::task_book::tests::record;
+    use std::path::{Path, PathBuf};
+    use tidegate::capacity::ExecutorId;
+    use tidegate::ledger::MemoryLedger;
+    use tidegate::tasks::{FjallTaskStore, NewTask, Submission};
+
+    type Parts = (Actor<FjallTaskStore, MemoryLedger>, mpsc::Receiver<Event>);
+
+    /// A folder of this test alone, without anything in it.
+    fn empty(name: &str) -> PathBuf {
+        let folder =
+            std::env::temp_dir().join(format!("tidegate-actor-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        folder
+    }
+
+    async fn actor(folder: &Path, settings: ManagerSettings) -> Parts {
+        let store = Arc::new(FjallTaskStore::open(folder).await.unwrap());
+        let ledger = Arc::new(MemoryLedger::new());
+        let (events, events_in) = mpsc::channel(8);
+        let shared = (Arc::default(), events, None);
+        (Actor::new(settings, &[], store, ledger, shared), events_in)
+    }
+
+    /// Nothing is claimed any more, so that a claim which is due stays due.
+    #[tokio::test]
+    async fn a_manager_that_drains_sleeps_although_a_claim_is_due() {
+        let folder = empty("drains");
+        let settings = ManagerSettings { claims: true, ..ManagerSettings::default() };
+        let (mut actor, _events) = actor(&folder, settings).await;
+        let report = r#"{ "executor_id": "e", "can_accept": true, "running": 0, "max_concurrent": 4,
+            "available_slots": 4 }"#;
+        let report: CapacityReport = serde_json::from_str(report).unwrap();
+        actor.queue.executor_up(ExecutorId(0), &report, 0);
+        assert!(actor.next_wake() <= Instant::now(), "a claim is due");
+        actor.draining = true;
+        assert!(actor.next_wake() > Instant::now() + TICK / 2);
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+
+    /// Tasks that it has handed over are its own of an earlier life, as far as the store knows.
+    #[tokio::test]
+    async fn a_manager_that_drains_adopts_nothing() {
+        for draining in [false, true] {
+            let folder = empty(if draining { "adopts-nothing" } else { "adopts" });
+            let before = FjallTaskStore::open(&folder).await.unwrap();
+            let new = NewTask { record: record("a"), key: None, fingerprint: [0; 16] };
+            assert_eq!(before.submit(new).await.unwrap(), Submission::New);
+            before.close().await;
+            let (mut actor, mut events) = actor(&folder, ManagerSettings::default()).await;
+            actor.draining = draining;
+            actor.adopt();
+            // The call that it has begun holds the last sender.
+            drop(actor);
+            let adopted =
+                matches!(events.recv().await, Some(Event::Adopted(page)) if page.len() == 1);
+            assert_eq!(adopted, !draining);
+            let _ = std::fs::remove_dir_all(&folder);
+        }
     }
 }

@@ -6,6 +6,7 @@ mod executor_calls;
 mod ledger_calls;
 mod shared_queue;
 mod store_calls;
+mod unbroken_beats;
 
 pub use executor_calls::ExecutorCalls;
 pub use ledger_calls::LedgerCalls;

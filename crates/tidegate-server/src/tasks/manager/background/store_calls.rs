@@ -1,3 +1,4 @@
+use super::unbroken_beats::UnbrokenBeats;
 use crate::tasks::manager::command::Reply;
 use crate::tasks::manager::error::TaskError;
 use crate::tasks::manager::event::Event;
@@ -6,14 +7,14 @@ use crate::tasks::manager::unix_time::now_ms;
 use crate::tasks::manager::view::{
     ExecutorList, ExecutorView, ProgressSeriesView, TaskList, TaskView, TaskWatch,
 };
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidegate::capacity::Ticket;
 use tidegate::store::StoreError;
 use tidegate::task::{OutputChunk, TaskEvent, TaskId, TaskStatus};
 use tidegate::tasks::{Durability, NewTask, TaskQuery, TaskRecord, TaskStore};
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// First pause before a task that slipped away is read again; doubles while the store is unavailable.
 const READ_AGAIN_FIRST: Duration = Duration::from_millis(500);
@@ -33,6 +34,7 @@ pub struct StoreCalls<S> {
     events: mpsc::Sender<Event>,
     /// Waiting tasks belong to nobody.
     claims: bool,
+    beats: Arc<Mutex<UnbrokenBeats>>,
 }
 
 // === impl StoreCalls ===
@@ -40,7 +42,7 @@ pub struct StoreCalls<S> {
 impl<S: TaskStore> StoreCalls<S> {
     /// Calls that report to `events`.
     pub fn new(store: Arc<S>, events: mpsc::Sender<Event>, claims: bool) -> Self {
-        Self { store, events, claims }
+        Self { store, events, claims, beats: Arc::default() }
     }
 
     /// The store.
@@ -148,17 +150,22 @@ impl<S: TaskStore> StoreCalls<S> {
         });
     }
 
-    /// Renews this manager's heartbeat, and adopts at most `room` tasks of an earlier process or of managers that
-    /// are gone.
-    pub fn adopt(&self, owner: String, ttl: Duration, room: usize) {
+    /// Renews this manager's heartbeat.
+    pub fn beat(&self, owner: String, lease: Duration) {
+        let (store, beats) = (Arc::clone(&self.store), Arc::clone(&self.beats));
+        tokio::spawn(async move { beat(&*store, &beats, &owner, lease).await });
+    }
+
+    /// Renews this manager's heartbeat, and adopts at most `room` tasks of an earlier process or, while the
+    /// heartbeats of others can be believed, of managers that are gone.
+    pub fn adopt(&self, owner: String, lease: Duration, room: usize) {
         let (store, events) = (Arc::clone(&self.store), self.events.clone());
+        let beats = Arc::clone(&self.beats);
         tokio::spawn(async move {
-            if let Err(error) = store.beat(&owner, ttl).await {
-                return tracing::warn!(%error, "task store: can't write the heartbeat");
-            }
+            let Some(others) = beat(&*store, &beats, &owner, lease).await else { return };
             let mut left = room;
             while left > 0 {
-                let page = match store.adopt(&owner, ADOPT_PAGE.min(left)).await {
+                let page = match store.adopt(&owner, ADOPT_PAGE.min(left), others).await {
                     Ok(page) => page,
                     Err(error) => return tracing::warn!(%error, "task store: can't adopt tasks"),
                 };
@@ -231,6 +238,26 @@ impl<S: TaskStore> StoreCalls<S> {
                 }
             }
         });
+    }
+}
+
+/// Renews a manager's heartbeat. Returns whether those of others can be believed; `None` without an answer.
+async fn beat<S: TaskStore>(
+    store: &S,
+    beats: &Mutex<UnbrokenBeats>,
+    owner: &str,
+    lease: Duration,
+) -> Option<bool> {
+    let written = store.beat(owner, lease).await;
+    // No holder panics.
+    let mut beats = beats.lock().unwrap_or_else(PoisonError::into_inner);
+    match written {
+        Ok(()) => Some(beats.written(Instant::now(), lease)),
+        Err(error) => {
+            beats.failed();
+            tracing::warn!(%error, "task store: can't write the heartbeat");
+            None
+        }
     }
 }
 

@@ -185,9 +185,9 @@ mod tests {
         let cancel = |id: &str| ToWorker::Cancel(id.to_owned());
         let (stuck, control) = (WorkerName::new("stuck"), MessageClass::Control);
         // Its write goes on for as long as the worker does not read.
-        outgoing
-            .enqueue(&stuck, control, cancel("longer than its connection takes"))
-            .expect("room");
+        let long = cancel("longer than its connection takes");
+        let put = outgoing.enqueue(&stuck, control, long).expect("room");
+        assert_eq!(put.dropped, None);
         for name in ["old", "new"] {
             outgoing.send(&WorkerName::new(name), control, cancel(name)).await.expect("sent");
         }

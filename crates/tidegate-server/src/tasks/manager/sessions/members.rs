@@ -28,6 +28,10 @@ impl MemberWorkers for HubMembers {
         loads
     }
 
+    fn knows(&self, worker: &str) -> bool {
+        self.0.find(worker).is_some()
+    }
+
     fn set_draining<'a>(
         &'a self,
         worker: &'a str,
