@@ -9,8 +9,10 @@ use tidegate::MessageClass;
 use tidegate::frame::RejectReason;
 use tokio::io::AsyncWriteExt as _;
 
-/// Acks of the other sender that are timed.
+/// Acks of the other sender that are timed in a round, and rounds, of which the median counts: ten acks are above
+/// the p99 of a round, and one batch of the attacker more or less beside them decides it.
 const COUNT: usize = 1_000;
+const ROUNDS: usize = 5;
 
 /// Batches of an attacker that are unanswered at once.
 const UNDER_WAY: u64 = 16;
@@ -75,19 +77,26 @@ async fn assert_others_hardly_notice(ingest: &TestIngest, is_over: impl Fn(u64) 
     let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let (told, counted) = (Arc::clone(&stop), Arc::clone(&sent));
     let attacking = tokio::spawn(attack(ingest.frames, "x".to_owned(), told, counted));
-    let (mut beside, mut alone) = (Vec::new(), Vec::new());
-    while beside.len() < COUNT || !is_over(sent.load(Ordering::Relaxed)) {
-        beside.extend(ack_times(&mut victim, &mut seq, 1).await);
-        alone.extend(ack_times(&mut other, &mut other_seq, 1).await);
+    let mut ratios = [Vec::new(), Vec::new()];
+    while ratios[0].len() < ROUNDS || !is_over(sent.load(Ordering::Relaxed)) {
+        let (mut beside, mut alone) = (Vec::new(), Vec::new());
+        for _ in 0..COUNT {
+            beside.extend(ack_times(&mut victim, &mut seq, 1).await);
+            alone.extend(ack_times(&mut other, &mut other_seq, 1).await);
+        }
+        beside.sort();
+        alone.sort();
+        for (ratios, at) in ratios.iter_mut().zip([50, 99]) {
+            let [beside, alone] = [&beside, &alone].map(|times| times[times.len() * at / 100]);
+            ratios.push(beside.as_secs_f64() / alone.as_secs_f64());
+        }
     }
     let batches = sent.load(Ordering::Relaxed);
     stop.store(true, Ordering::Relaxed);
-    beside.sort();
-    alone.sort();
-    for (name, at) in [("median", 50), ("p99", 99)] {
-        let [beside, alone] = [&beside, &alone].map(|times| times[times.len() * at / 100]);
-        eprintln!("{name} {alone:?} alone, {beside:?} beside {batches} batches of new tenants");
-        assert!(beside <= 2 * alone, "{name} is {alone:?} alone, and {beside:?} beside");
+    for (name, mut ratios) in ["median", "p99"].into_iter().zip(ratios) {
+        ratios.sort_by(f64::total_cmp);
+        eprintln!("{name} over that alone, beside {batches} batches of new tenants: {ratios:.2?}");
+        assert!(ratios[ratios.len() / 2] <= 2.0, "{name}: {ratios:.2?}");
     }
     attacking.await.unwrap();
 }

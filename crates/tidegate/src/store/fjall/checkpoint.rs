@@ -174,9 +174,16 @@ pub(super) fn write_slice(
     Ok(())
 }
 
+/// Totals of these sums. Those of many tenants are of few meters and clients: they are added up before keys are
+/// made of them, because senders wait for the checkpoint.
 fn totals(tallies: &[(&TallyKey, &Tally)]) -> Totals {
-    let mut totals = Totals::default();
+    let mut of_all: HashMap<_, (&TallyKey, Tally)> = HashMap::new();
     for (key, tally) in tallies {
+        let same = (&*key.meter, &*key.client, key.minute_ns, key.currency);
+        of_all.entry(same).or_insert_with(|| (key, Tally::default())).1.add(tally);
+    }
+    let mut totals = Totals::default();
+    for (key, tally) in of_all.values() {
         Level::ALL.into_iter().for_each(|level| totals.add(key, level, tally));
     }
     totals
