@@ -109,7 +109,7 @@ fn a_manager_that_shuts_down_hands_its_work_over_at_once() {
     judge_starts(&fleet, &views);
 }
 
-/// What ran is adopted when its lease is over; what waits is nobody's, and waits for nothing but a slot.
+/// Adoption of what ran, when its lease is over; queued tasks are nobody's and wait for a slot alone.
 #[test]
 fn tasks_that_wait_do_not_wait_for_a_killed_manager() {
     let postgres = Postgres::shared();

@@ -26,7 +26,7 @@ pub struct Member {
     pub socket: SocketAddr,
     pub relay: Option<Relay>,
     pub membership: Membership,
-    /// What it says when its name belongs to another.
+    /// Error of a node whose name belongs to another.
     pub refused: Receiver<String>,
     pub folder: TempFolder,
 }
@@ -115,7 +115,7 @@ impl Member {
         alive == expected
     }
 
-    /// What it knows, for messages.
+    /// Members in its view, for messages of the test.
     pub fn view(&self) -> String {
         let members = self.membership.members();
         let one = |it: &MemberView| {

@@ -30,7 +30,7 @@ fn tls(node: &TempNode) -> ClientTls {
     node_tls(node.cluster.folder(), &node.cluster.node().cell).unwrap()
 }
 
-/// What becomes of a worker: connected, or the error.
+/// Outcome of starting a worker: connected, or the error.
 fn link(worker: &SessionWorker) -> String {
     let link = worker.wait_for_link(LIMIT);
     link.manager.map_or_else(|| link.error.unwrap_or_default(), |_| "connected".to_owned())
